@@ -1,0 +1,123 @@
+"""The configuration as values: what `mcp.json` says, after reading and before anything runs.
+
+Nothing here touches a file, a process or a clock. Strings are as written: ``${VAR}`` is expanded by the edge, at every
+(re)connect, and never appears expanded in a value of this module.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import field, frozen
+
+from .frozen import FrozenDict, freeze
+
+__all__ = ["Config", "ConfigState", "ServerEntry"]
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _strings_or_none(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)
+
+
+@frozen(kw_only=True)
+class ServerEntry:
+    """One server of the configuration.
+
+    Args:
+        name: the key under ``mcpServers``; any characters.
+        command, args, env, cwd, env_file: how to start it over stdio; ``${VAR}`` unexpanded. ``cwd`` None = the folder of the
+            config file, or the program's own when there is no file.
+        type, url, headers: a remote server.
+        server: an in-memory server object (an SDK ``MCPServer`` or low-level ``Server``), compared by identity.
+        disabled: configured, but not to be run.
+        include: when not None, only these bare tool names are enabled.
+        exclude: these bare tool names are not enabled; wins over ``include``.
+        pin: bare tool names that the budget trims last.
+        priority: the budget trims servers of lower priority first.
+        timeout: seconds one call may take; None = the host's default.
+        connect_timeout: seconds from spawn to the first tool list; None = the host's default.
+        source, line: the file the entry comes from and its 1-based line there; None for an entry made in code.
+        error: why the entry cannot be used (one line), or None. Such an entry is shown as ``invalid`` and never started.
+        trusted: False keeps it from being started until ``Host.trust(name)``.
+    """
+
+    name: str = field(kw_only=False)
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), converter=_strings)
+    env: FrozenDict = field(factory=FrozenDict, converter=freeze)
+    cwd: str | None = None
+    env_file: str | None = None
+    type: str | None = None
+    url: str | None = None
+    headers: FrozenDict = field(factory=FrozenDict, converter=freeze)
+    server: Any = field(default=None, eq=id)
+    disabled: bool = False
+    include: tuple[str, ...] | None = field(default=None, converter=_strings_or_none)
+    exclude: tuple[str, ...] = field(default=(), converter=_strings)
+    pin: tuple[str, ...] = field(default=(), converter=_strings)
+    priority: float = 0
+    timeout: float | None = None
+    connect_timeout: float | None = None
+    source: str | None = None
+    line: int | None = None
+    error: str | None = None
+    trusted: bool = True
+
+    @property
+    def runnable(self) -> bool:
+        """Whether this server is meant to run: valid, trusted and not disabled."""
+        return self.error is None and self.trusted and not self.disabled
+
+    def allows(self, bare: str) -> bool:
+        """Whether the lists let a tool through: in ``include`` if there is one, and not in ``exclude``.
+
+        The one place where ``enabled`` is derived; everything else reads it from the model.
+        """
+        return (self.include is None or bare in self.include) and bare not in self.exclude
+
+
+@frozen
+class Config:
+    """A whole configuration: its servers in the order written.
+
+    Args:
+        servers: the entries; a name occurs once.
+        path: the file that edits go to, or None when it lives in memory only.
+        warnings: one line each, of what was accepted but looks wrong.
+    """
+
+    servers: tuple[ServerEntry, ...] = field(default=(), converter=tuple)
+    path: str | None = None
+    warnings: tuple[str, ...] = ()
+    _index: dict[str, ServerEntry] = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        index = {entry.name: entry for entry in self.servers}
+        if len(index) != len(self.servers):
+            names = [entry.name for entry in self.servers]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"server {twice!r} is configured twice")
+        object.__setattr__(self, "_index", index)
+
+    def get(self, name: str) -> ServerEntry | None:
+        """The entry of that name, or None."""
+        return self._index.get(name)
+
+
+@frozen
+class ConfigState:
+    """The coordinator's cell: the config in force, its revision, and why a newer text was refused.
+
+    Args:
+        rev: grows by one with each change of config in force.
+        config: the last good configuration.
+        error: one line why the file as it is now cannot be used, or None.
+    """
+
+    rev: int
+    config: Config
+    error: str | None = None

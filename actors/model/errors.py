@@ -1,0 +1,166 @@
+"""Every error a `Host` raises. Each message is one clear line; none carries an expanded secret."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CallTimeout",
+    "ConfigError",
+    "HostClosed",
+    "OperationTimeout",
+    "PlaybillError",
+    "ProfileMismatch",
+    "ServerDied",
+    "ServerExists",
+    "ServerUnavailable",
+    "ToolNotOffered",
+    "UnknownServer",
+    "UnknownTool",
+    "WriteFailed",
+]
+
+
+def _hint(near: str | None) -> str:
+    return f" (did you mean {near!r}?)" if near is not None else ""
+
+
+class PlaybillError(Exception):
+    """The base of all errors that leave a `Host`."""
+
+
+class ConfigError(PlaybillError):
+    """A configuration that cannot be used, placed as exactly as it is known.
+
+    Args:
+        message: what is wrong, in one line without the place.
+        file: the path of the file, or None for a configuration made in code.
+        line, column: 1-based, or None when unknown.
+        path: where in the document, such as ``mcpServers.github.args[2]``, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        path: str | None = None,
+    ) -> None:
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.path = path
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.line is not None:
+            place += f":{self.line}" if place else f"line {self.line}"
+            if self.column is not None:
+                place += f":{self.column}"
+        parts = [part for part in (place, self.path) if part]
+        return ": ".join([*parts, self.message])
+
+
+class WriteFailed(PlaybillError):
+    """The configuration file could not be written; it is as it was before."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        self.file = file
+        self.reason = reason
+        super().__init__(f"{file}: not written: {reason}")
+
+
+class UnknownServer(PlaybillError):
+    """No server of that name is configured; ``near`` is the most similar one, or None."""
+
+    def __init__(self, name: str, near: str | None = None) -> None:
+        self.name = name
+        self.near = near
+        super().__init__(f"no server named {name!r} is configured{_hint(near)}")
+
+
+class ServerExists(PlaybillError):
+    """A server of that name is configured already."""
+
+    def __init__(self, name: str, file: str | None = None) -> None:
+        self.name = name
+        self.file = file
+        where = f" in {file}" if file else ""
+        super().__init__(f"a server named {name!r} is configured already{where} (pass replace to replace it)")
+
+
+class UnknownTool(PlaybillError):
+    """No tool of that name is known; ``near`` is the most similar one, or None."""
+
+    def __init__(self, name: str, near: str | None = None, *, server: str | None = None) -> None:
+        self.name = name
+        self.near = near
+        self.server = server
+        where = f"server {server!r} has no tool named" if server is not None else "no tool is named"
+        super().__init__(f"{where} {name!r}{_hint(near)}")
+
+
+class ToolNotOffered(PlaybillError):
+    """The tool is known, but not offered now: excluded, quarantined, over the budget, or withdrawn."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"tool {name!r} is not offered: {reason}")
+
+
+class ServerUnavailable(PlaybillError):
+    """The server cannot take the call now; nothing of the call reached it, or it ended in an orderly stop."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"server {name!r} is unavailable: {reason}")
+
+
+class ServerDied(PlaybillError):
+    """The connection was lost while the call was in flight: whether it took effect is unknown."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"server {name!r} died during the call: {reason}")
+
+
+class CallTimeout(PlaybillError):
+    """The call did not end by its deadline; the server was told to cancel it."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self.name = name
+        self.seconds = seconds
+        super().__init__(f"tool {name!r} did not answer within {seconds:g} s")
+
+
+class OperationTimeout(PlaybillError):
+    """An operation's effect was not seen by its deadline.
+
+    Args:
+        operation: its name.
+        seconds: the deadline that passed.
+        applied: True when it is applied but not yet published, None when that is unknown.
+    """
+
+    def __init__(self, operation: str, seconds: float, applied: bool | None) -> None:
+        self.operation = operation
+        self.seconds = seconds
+        self.applied = applied
+        state = {True: "it was applied, but not published", False: "it was not applied", None: "unknown if applied"}
+        super().__init__(f"{operation} was not visible within {seconds:g} s ({state[applied]})")
+
+
+class ProfileMismatch(PlaybillError):
+    """A catalog was made for another provider profile than the one asked for."""
+
+
+class HostClosed(PlaybillError):
+    """The host is closed, or closing."""
+
+    def __init__(self, message: str = "the host is closed") -> None:
+        super().__init__(message)

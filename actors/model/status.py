@@ -1,0 +1,104 @@
+"""What is known of a running server: its supervisor's word (`Lifecycle`) and its actor's word (`Report`), both values.
+
+A generation is a number unique in the host, one for each incarnation of a server actor. A report is believed only while
+the lifecycle is at the same generation.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import field, frozen
+
+from .frozen import FrozenDict, freeze
+
+__all__ = ["Lifecycle", "ListState", "Report", "ServerStatus", "Stage", "ToolDef"]
+
+Stage = Literal["starting", "running", "backing_off", "parked", "stopping"]
+ListState = Literal["none", "current", "stale"]
+
+
+@frozen(kw_only=True)
+class ToolDef:
+    """One tool as its server advertised it, with its schema read-only.
+
+    Args:
+        bare: the server's own name of the tool.
+        title, description: for people and for the model; None when not given.
+        input_schema, output_schema: JSON Schema as advertised; `output_schema` None when not given.
+        annotations: the protocol's ToolAnnotations object (``readOnlyHint`` …), or None.
+    """
+
+    bare: str = field(kw_only=False)
+    title: str | None = None
+    description: str | None = None
+    input_schema: FrozenDict = field(factory=FrozenDict, converter=freeze)
+    output_schema: FrozenDict | None = field(default=None, converter=freeze)
+    annotations: FrozenDict | None = field(default=None, converter=freeze)
+
+
+@frozen(kw_only=True)
+class Lifecycle:
+    """The supervisor's word on one server.
+
+    Args:
+        stage: where its actor is; ``starting`` until the actor runs, ``running`` afterwards (connected or not).
+        generation: of the incarnation that runs, or of the last one that ran; 0 before the first.
+        restarts: how often it was restarted since its history was last cleared.
+        first: no death yet in this history: calls wait for it instead of failing.
+        next_retry_at: trio clock time of the next attempt (``backing_off``, ``parked``), else None.
+        attempt: which of how many restarts is next, as (n, limit), or None.
+        error: one line of the last death, or None.
+    """
+
+    stage: Stage
+    generation: int = 0
+    restarts: int = 0
+    first: bool = True
+    next_retry_at: float | None = None
+    attempt: tuple[int, int] | None = None
+    error: str | None = None
+
+
+@frozen(kw_only=True)
+class Report:
+    """A server actor's word on itself, of one generation.
+
+    Args:
+        generation: of the incarnation that says it.
+        connected: the handshake is alive.
+        ready: and its first list is in.
+        list_error: one line why the newest listing failed, or None.
+        pid: of the server process, or None.
+        protocol_version: as negotiated, or None.
+        needs_auth: it refused us for want of a login.
+        error: one line why it is not connected, or None.
+        stderr_tail: captured at death (secrets scrubbed), else empty.
+    """
+
+    generation: int
+    connected: bool = False
+    ready: bool = False
+    list_error: str | None = None
+    pid: int | None = None
+    protocol_version: str | None = None
+    needs_auth: bool = False
+    error: str | None = None
+    stderr_tail: str = ""
+
+
+@frozen(kw_only=True)
+class ServerStatus:
+    """The joined latest values of one server, as the projection reads them.
+
+    Args:
+        lifecycle: the supervisor's word, or None before it was handed over.
+        report: the actor's word; None when none of the current generation was made.
+        tools: the last good list of this run, in the order advertised; None when there has been none.
+        tools_generation: the generation that reported `tools`; another one than the report's makes the list stale.
+    """
+
+    lifecycle: Lifecycle | None = None
+    report: Report | None = None
+    tools: tuple[ToolDef, ...] | None = None
+    tools_generation: int = 0

@@ -1,0 +1,175 @@
+"""What the cast needs of the outside world, as protocols: the edge fulfils them, the house joins the two.
+
+The cast (server, coordinator, projector) never imports the edge; a test or a fault kit may hand it anything of this shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from .model.config import Config, ServerEntry
+from .model.edits import Edit
+from .model.errors import PlaybillError
+from .model.status import ToolDef
+
+__all__ = [
+    "Connect",
+    "Connection",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Edited",
+    "Era",
+    "EraMemory",
+    "ListFailed",
+    "Listing",
+    "Progress",
+    "Store",
+]
+
+Era = str
+"""``modern`` (server/discover, 2026-07-28 on) or ``legacy`` (initialize, up to 2025-11-25)."""
+
+EraMemory = dict[str, Era]
+"""Server name → the era it was last met in; owned by the host, so that it outlives every incarnation."""
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Called with (progress, total, message) for each progress notification of one call."""
+
+
+class ConnectionFailed(Exception):
+    """A connection could not be made.
+
+    Args:
+        reason: one line, with the last stderr line when there is one; no expanded secret in it.
+        stderr_tail: what the process wrote on stderr, scrubbed, or empty.
+        needs_auth: it was refused for want of a login.
+    """
+
+    def __init__(self, reason: str, *, stderr_tail: str = "", needs_auth: bool = False) -> None:
+        self.reason = reason
+        self.stderr_tail = stderr_tail
+        self.needs_auth = needs_auth
+        super().__init__(reason)
+
+
+class ConnectionLost(Exception):
+    """The connection ended (or was closed by us) before the answer came; ``reason`` is one line."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class ListFailed(Exception):
+    """A listing failed though the connection lives; ``reason`` is one line."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+@frozen
+class Listing:
+    """A complete tool list.
+
+    Args:
+        tools: in the order advertised, each bare name once.
+        problems: one line each, of tools or pages that had to be left out.
+    """
+
+    tools: tuple[ToolDef, ...]
+    problems: tuple[str, ...] = ()
+
+
+class Connection(Protocol):
+    """One live MCP connection: the handshake is done."""
+
+    @property
+    def pid(self) -> int | None:
+        """The server process, or None when there is none."""
+
+    @property
+    def protocol_version(self) -> str | None:
+        """As negotiated."""
+
+    async def list_tools(self) -> Listing:
+        """All pages of the tool list.
+
+        Raises:
+            ConnectionLost: the connection ended first.
+            ListFailed: the server answered with an error or nonsense.
+        """
+
+    async def call_tool(
+        self, bare: str, arguments: Mapping[str, Any], progress: Progress | None
+    ) -> Any:
+        """Call a tool in the caller's own task, which also owns the deadline; cancelling it tells the server.
+
+        Returns:
+            An ``mcp`` ``CallToolResult``; a JSON-RPC error answer is one with ``is_error``.
+
+        Raises:
+            ConnectionLost: the connection ended before the answer.
+        """
+
+    async def wait_lost(self) -> str:
+        """Wait until the connection is lost by itself; returns why, in one line."""
+
+    def stderr_tail(self) -> str:
+        """What the process wrote on stderr last (bounded, scrubbed); empty when there is none. Never waits."""
+
+
+class Connect(Protocol):
+    """Opens a connection: entered and left in the same task, it owns the process behind it."""
+
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]
+    ) -> AbstractAsyncContextManager[Connection]:
+        """Expand, spawn, shake hands.
+
+        Args:
+            entry: what to run, unexpanded.
+            eras: read and updated under ``entry.name``.
+            on_list_changed: called, never waiting, for each tools/list_changed.
+
+        Entering raises `ConnectionFailed`; it has no time limit of its own: the caller's scope is the limit. Leaving closes
+        the connection and ends the whole process group, by its own deadlines, even when cancelled.
+        """
+
+
+@frozen
+class Edited:
+    """What a `Store` did.
+
+    Args:
+        config: the configuration as it now is in the store (also when nothing was written).
+        refused: per edit, in order: None when it holds now, else why it was refused.
+        wrote: whether anything was written.
+    """
+
+    config: Config
+    refused: tuple[PlaybillError | None, ...]
+    wrote: bool
+
+
+class Store(Protocol):
+    """Where the configuration lives. Synchronous: it is called in a worker thread."""
+
+    def load(self, previous: Config | None = None) -> Config:
+        """Read the configuration anew; entries equal to those of ``previous`` are the same objects.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+
+    def edit(self, edits: Sequence[Edit], previous: Config | None = None) -> Edited:
+        """Re-read, apply all edits in order, and write at most once.
+
+        Raises:
+            ConfigError: it cannot be read; nothing is written.
+            WriteFailed: it cannot be written; it is as before.
+        """
