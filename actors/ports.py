@@ -104,9 +104,7 @@ class Connection(Protocol):
             ListFailed: the server answered with an error or nonsense.
         """
 
-    async def call_tool(
-        self, bare: str, arguments: Mapping[str, Any], progress: Progress | None
-    ) -> Any:
+    async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
         """Call a tool in the caller's own task, which also owns the deadline; cancelling it tells the server.
 
         Returns:
@@ -157,7 +155,7 @@ class Edited:
 
 
 class Store(Protocol):
-    """Where the configuration lives. Synchronous: it is called in a worker thread."""
+    """Where the configuration lives. Synchronous: a file is called in a worker thread, a value in memory is not."""
 
     def load(self, previous: Config | None = None) -> Config:
         """Read the configuration anew; entries equal to those of ``previous`` are the same objects.
@@ -165,6 +163,24 @@ class Store(Protocol):
         Raises:
             ConfigError: it cannot be read.
         """
+
+    def put(self, config: Config) -> None:
+        """Replace the whole configuration by a value.
+
+        Raises:
+            ConfigError: this store is a file, which is only ever edited.
+        """
+
+    def approve(self, name: str) -> bool:
+        """Let an entry be started from now on, as it reads now; False when there is no such entry.
+
+        Raises:
+            ConfigError: the configuration cannot be read.
+            WriteFailed: the approval cannot be kept.
+        """
+
+    def fingerprint(self) -> str | None:
+        """A hash of the text as it now is, or None when there is none (in memory, or it cannot be read). Never raises."""
 
     def edit(self, edits: Sequence[Edit], previous: Config | None = None) -> Edited:
         """Re-read, apply all edits in order, and write at most once.

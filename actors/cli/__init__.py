@@ -1,0 +1,30 @@
+"""The command line. `main` is the console script; nothing else in Playbill imports this package."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+_EXTRA = ("cyclopts", "rich")
+
+
+def main() -> None:
+    """Run the command line on ``sys.argv`` and end the process with one of `errors.Exit`'s codes.
+
+    Raises:
+        SystemExit: always.
+    """
+    try:
+        for name in _EXTRA:
+            __import__(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        print("playbill: the command line needs its extra: pip install 'playbill[cli]'", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    from .app import run
+
+    sys.exit(run(sys.argv[1:]))

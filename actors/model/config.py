@@ -6,6 +6,7 @@ Nothing here touches a file, a process or a clock. Strings are as written: ``${V
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import field, frozen
@@ -13,6 +14,10 @@ from attrs import field, frozen
 from .frozen import FrozenDict, freeze
 
 __all__ = ["Config", "ConfigState", "ServerEntry"]
+
+
+def _entries(value: Iterable[ServerEntry]) -> tuple[ServerEntry, ...]:
+    return tuple(value)
 
 
 def _strings(value: Any) -> tuple[str, ...]:
@@ -90,7 +95,7 @@ class Config:
         warnings: one line each, of what was accepted but looks wrong.
     """
 
-    servers: tuple[ServerEntry, ...] = field(default=(), converter=tuple)
+    servers: tuple[ServerEntry, ...] = field(default=(), converter=_entries)
     path: str | None = None
     warnings: tuple[str, ...] = ()
     _index: dict[str, ServerEntry] = field(init=False, eq=False, repr=False)

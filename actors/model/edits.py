@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from .errors import ServerExists, UnknownServer
 from .config import Config, ServerEntry
+from .errors import ServerExists, UnknownServer
 from .frozen import FrozenDict, freeze
 from .nearest import nearest
 

@@ -215,20 +215,23 @@ class Snapshot:
     catalog: Catalog
 
 
+def _cap(_: object, __: object, value: int | None) -> None:
+    if value is not None and value < 0:
+        raise ValueError(f"a budget is 0 or more tools, not {value}")
+
+
 @frozen
 class Budget:
     """A soft cap on what is sent: native tools always ship, MCP tools are trimmed lowest priority first.
 
     Args:
         tools: the most native and MCP tools together, or None for no cap.
+
+    Raises:
+        ValueError: when it is negative.
     """
 
-    tools: int | None = field(default=100)
-
-    @tools.validator
-    def _check(self, _: Any, value: int | None) -> None:
-        if value is not None and value < 0:
-            raise ValueError(f"a budget is 0 or more tools, not {value}")
+    tools: int | None = field(default=100, validator=_cap)
 
 
 def _native_name(_: object, __: object, value: str) -> None:

@@ -25,14 +25,14 @@ class ToolDef:
     Args:
         bare: the server's own name of the tool.
         title, description: for people and for the model; None when not given.
-        input_schema, output_schema: JSON Schema as advertised; `output_schema` None when not given.
+        input_schema, output_schema: JSON Schema as advertised; by default an object of any members, and None.
         annotations: the protocol's ToolAnnotations object (``readOnlyHint`` …), or None.
     """
 
     bare: str = field(kw_only=False)
     title: str | None = None
     description: str | None = None
-    input_schema: FrozenDict = field(factory=FrozenDict, converter=freeze)
+    input_schema: FrozenDict = field(default=FrozenDict(type="object"), converter=freeze)
     output_schema: FrozenDict | None = field(default=None, converter=freeze)
     annotations: FrozenDict | None = field(default=None, converter=freeze)
 

@@ -1,0 +1,141 @@
+"""The callboard: the latest value of everything the cast has to say, kept outside every actor.
+
+Theory of operation
+    Three tables, each with one writer: ``config`` (the coordinator), per server the supervisor's `Lifecycle` joined with
+    the server actor's `Report` and last good list, and per server the open `Line` that calls go through (the server actor).
+    Values are replaced, never changed, and whoever restarts reads back what was last said: a crash of an actor loses
+    nothing that is written here. Each change grows `version`; who wants to know waits for a later one. Latest values are
+    conflated: nobody is told of what was already replaced.
+
+    A report is believed only of the generation that the lifecycle is at, so that the last words of a replaced
+    incarnation change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from attrs import evolve
+
+from ..supervision import Cell
+from .line import Line
+from .model.config import ConfigState
+from .model.status import Lifecycle, Report, ServerStatus, ToolDef
+
+__all__ = ["Board"]
+
+_NOTHING = ServerStatus()
+
+
+class Board:
+    """The tables that coordinator, server actors, projector and calls meet through.
+
+    Args:
+        config: the first configuration.
+    """
+
+    def __init__(self, config: ConfigState) -> None:
+        self.config = config
+        self.statuses: dict[str, ServerStatus] = {}
+        self.lines: dict[str, Line] = {}
+        self._changed = Cell(0)
+        self._projected = Cell(-1)
+
+    @property
+    def version(self) -> int:
+        """Grows with each change of any table."""
+        return self._changed.value
+
+    def _touch(self) -> None:
+        self._changed.set(self._changed.value + 1)
+
+    # The coordinator's table.
+
+    def set_config(self, state: ConfigState) -> None:
+        """Store the configuration in force and forget all that was known of servers it no longer names."""
+        self.config = state
+        for name in [name for name in self.statuses if state.config.get(name) is None]:
+            del self.statuses[name]
+        self._touch()
+
+    # The supervisor's and the server actors' table.
+
+    def status(self, name: str) -> ServerStatus:
+        """What is known of a server; an empty status when nothing is."""
+        return self.statuses.get(name, _NOTHING)
+
+    def set_lifecycle(self, name: str, lifecycle: Lifecycle | None) -> None:
+        """Store the supervisor's word; None: it has no such child any more. Ignored for a name not configured."""
+        if self.config.config.get(name) is None:
+            return
+        self._put(name, evolve(self.status(name), lifecycle=lifecycle))
+
+    def report(self, name: str, report: Report, tools: tuple[ToolDef, ...] | None = None) -> None:
+        """Store a server actor's word.
+
+        Args:
+            name: the server.
+            report: what it says; ignored when its generation is not the one that the lifecycle is at.
+            tools: a list that has just come in; None keeps the last good one.
+        """
+        status = self.status(name)
+        if status.lifecycle is None or status.lifecycle.generation != report.generation:
+            return
+        if not report.stderr_tail and status.report is not None:
+            report = evolve(report, stderr_tail=status.report.stderr_tail)
+        status = evolve(status, report=report)
+        if tools is not None:
+            # The same list again stays the same object: the projection's memo goes by identity first.
+            kept = status.tools if tools == status.tools else tools
+            status = evolve(status, tools=kept, tools_generation=report.generation)
+        self._put(name, status)
+
+    def _put(self, name: str, status: ServerStatus) -> None:
+        if status != self.statuses.get(name):
+            self.statuses[name] = status
+            self._touch()
+
+    # The lines.
+
+    def open_line(self, line: Line) -> None:
+        """Let calls through to a server that is ready."""
+        self.lines[line.server] = line
+        self._touch()
+
+    def close_line(self, line: Line) -> None:
+        """No more calls through this line; another incarnation's line is left alone."""
+        if self.lines.get(line.server) is line:
+            del self.lines[line.server]
+            self._touch()
+
+    # The readers.
+
+    async def changed(self, version: int) -> None:
+        """Wait until the board is later than ``version``.
+
+        Raises:
+            trio.ClosedResourceError: the host closed.
+        """
+        await self._changed.wait(lambda now: now > version)
+
+    def changes(self) -> AsyncIterator[int]:
+        """The version now, then each later one, conflated. Ends when the host closes."""
+        return self._changed.changes()
+
+    def mark_projected(self, version: int) -> None:
+        """Say that all up to ``version`` is in the published snapshot (the projector)."""
+        if version > self._projected.value:
+            self._projected.set(version)
+
+    async def projected(self, version: int) -> None:
+        """Wait until the board as it was at ``version`` is published.
+
+        Raises:
+            trio.ClosedResourceError: the host closed.
+        """
+        await self._projected.wait(lambda seen: seen >= version)
+
+    def close(self) -> None:
+        """End all waiting; what is written stays readable."""
+        self._changed.close()
+        self._projected.close()

@@ -1,0 +1,219 @@
+"""Calls: from a wire name to a tool's result, in the caller's own task and by its deadline.
+
+A call bypasses every mailbox. It is resolved in a catalog value, routed by (server, bare) to the server's open line, and
+waits for that line only during the server's first start; else a server that is not ready refuses at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import trio
+
+from ..supervision import Cell
+from .board import Board
+from .line import Line
+from .model.config import ServerEntry
+from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
+from .model.nearest import nearest
+from .model.snapshot import Catalog, NativeTool, Snapshot, WireTool
+from .model.status import ServerStatus
+from .operations import not_meant_to_run
+from .ports import Progress
+
+__all__ = ["Calls", "refusal"]
+
+IDLE = 60.0
+"""Seconds a call may stay without an answer or progress, unless the argument or the entry says otherwise."""
+
+PATIENCE = 10
+"""A call without an argument of its own may take this many times its idle limit, however much progress it reports."""
+
+
+def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
+    """Why a call to a server that has no open line is refused at once, or None when it should wait.
+
+    Args:
+        entry: as configured, or None.
+        status: what is known of it.
+    """
+    if entry is None:
+        return "it is not configured any more"
+    if not entry.runnable:
+        return not_meant_to_run(entry)
+    report, lifecycle = status.report, status.lifecycle
+    if lifecycle is None:
+        return None
+    current = report if report is not None and report.generation == lifecycle.generation else None
+    if current is not None and current.needs_auth:
+        return f"it needs a login: {current.error}"
+    if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:
+        return None
+    why = lifecycle.error or (current.error if current is not None else None) or "unknown"
+    return {
+        "backing_off": f"it is waiting to be restarted after: {why}",
+        "parked": f"it is parked after {lifecycle.restarts} restarts: {why}",
+    }.get(lifecycle.stage, f"it is being restarted after: {why}")
+
+
+class Calls:
+    """Routes calls.
+
+    Args:
+        board: where open lines and statuses are.
+        cell: the published snapshot.
+        natives: the embedder's own tools.
+        closing: whether the host has begun to close.
+    """
+
+    def __init__(
+        self, *, board: Board, cell: Cell[Snapshot], natives: tuple[NativeTool, ...], closing: Callable[[], bool]
+    ) -> None:
+        self._board = board
+        self._cell = cell
+        self._natives = {tool.name: tool for tool in natives}
+        self._closing = closing
+
+    async def by_wire_name(
+        self,
+        wire_name: str,
+        arguments: Mapping[str, Any] | None,
+        *,
+        catalog: Catalog | None,
+        timeout: float | None,
+        progress: Progress | None,
+    ) -> Any:
+        """See `Host.call`."""
+        snapshot = self._cell.value
+        offered = catalog if catalog is not None else snapshot.catalog
+        tool = offered.tool(wire_name)
+        if tool is None:
+            raise self._not_offered(wire_name, snapshot, offered)
+        if tool.server is None:
+            return await self._native(self._natives[tool.bare], arguments or {}, timeout)
+        self._refuse_withdrawn(tool, snapshot)
+        return await self.by_origin(
+            tool.server, tool.bare, arguments, timeout=timeout, progress=progress, name=wire_name
+        )
+
+    def _not_offered(self, wire_name: str, snapshot: Snapshot, offered: Catalog) -> Exception:
+        for server in snapshot.model.servers:
+            for tool in server.tools:
+                if tool.wire_name == wire_name:
+                    if tool.verdict == "server_down":
+                        return ServerUnavailable(server.name, tool.reason or server.phase)
+                    return ToolNotOffered(
+                        wire_name, tool.reason or "it is not in the catalog that the call was made with"
+                    )
+        return UnknownTool(wire_name, nearest(wire_name, (tool.wire_name for tool in offered.tools)))
+
+    def _refuse_withdrawn(self, tool: WireTool, snapshot: Snapshot) -> None:
+        assert tool.server is not None
+        server = snapshot.model.server(tool.server)
+        if server is None:
+            raise ServerUnavailable(tool.server, "it is not configured any more")
+        state = server.tool(tool.bare)
+        if state is None:
+            if server.list_state == "none":
+                return
+            raise ToolNotOffered(tool.wire_name, f"server {tool.server!r} does not advertise it any more")
+        if state.verdict in ("excluded", "quarantined"):
+            raise ToolNotOffered(tool.wire_name, state.reason or state.verdict)
+
+    async def by_origin(
+        self,
+        server: str,
+        bare: str,
+        arguments: Mapping[str, Any] | None,
+        *,
+        timeout: float | None,
+        progress: Progress | None,
+        name: str | None = None,
+    ) -> Any:
+        """See `Host.call_tool`."""
+        entry = self._board.config.config.get(server)
+        if entry is None:
+            names = (each.name for each in self._board.config.config.servers)
+            raise UnknownServer(server, nearest(server, names))
+        if not entry.allows(bare):
+            raise ToolNotOffered(f"{server}/{bare}", f"the lists of server {server!r} in the config exclude it")
+
+        async def work(heard: Callable[[], None]) -> Any:
+            line = await self._line(server)
+            self._check_known(server, bare)
+            return await line.call(bare, arguments or {}, _heard(progress, heard))
+
+        return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work)
+
+    def _check_known(self, server: str, bare: str) -> None:
+        tools = self._board.status(server).tools or ()
+        if not any(tool.bare == bare for tool in tools):
+            raise UnknownTool(bare, nearest(bare, (tool.bare for tool in tools)), server=server)
+
+    async def _line(self, server: str) -> Line:
+        """The open line of a server; waits for it during a first start only."""
+        while True:
+            if self._closing():
+                raise HostClosed
+            version = self._board.version
+            line = self._board.lines.get(server)
+            if line is not None and line.closing is None:
+                return line
+            reason = refusal(self._board.config.config.get(server), self._board.status(server))
+            if reason is not None:
+                raise ServerUnavailable(server, reason)
+            try:
+                await self._board.changed(version)
+            except trio.ClosedResourceError:
+                raise HostClosed from None
+
+    async def _native(self, tool: NativeTool, arguments: Mapping[str, Any], timeout: float | None) -> Any:
+        from .edge.results import error_result, to_result
+
+        async def work(_: Callable[[], None]) -> Any:
+            if inspect.iscoroutinefunction(tool.handler):
+                return await tool.handler(**arguments)
+            # In a thread, so that a handler that hangs costs its own call only.
+            value = await trio.to_thread.run_sync(partial(tool.handler, **arguments), abandon_on_cancel=True)
+            return await value if inspect.isawaitable(value) else value
+
+        try:
+            return to_result(await _by_deadline(tool.name, timeout, IDLE, work))
+        except (CallTimeout, trio.Cancelled):
+            raise
+        except Exception as error:
+            return error_result(f"{type(error).__name__}: {error}")
+
+
+def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress | None:
+    if progress is None:
+        return None
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        heard()
+        await progress(done, total, message)
+
+    return note
+
+
+async def _by_deadline(
+    name: str, timeout: float | None, idle: float, work: Callable[[Callable[[], None]], Awaitable[Any]]
+) -> Any:
+    """Run one call by its deadline.
+
+    An argument is the total. Without one the idle limit counts, which progress extends, within a total that nothing does.
+    """
+    start = trio.current_time()
+    total = start + (timeout if timeout is not None else PATIENCE * idle)
+    quiet = math.inf if timeout is not None else idle
+
+    def heard() -> None:
+        scope.deadline = min(total, trio.current_time() + quiet)
+
+    with trio.CancelScope(deadline=min(total, start + quiet)) as scope:
+        return await work(heard)
+    raise CallTimeout(name, scope.deadline - start)

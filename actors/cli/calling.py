@@ -1,0 +1,201 @@
+"""The verb that calls one tool: `call`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+
+from .. import open_host
+from ..model.config import Config, ServerEntry
+from ..model.errors import UnknownServer, UnknownTool
+from ..model.naming import wire_name
+from ..model.nearest import nearest
+from ..model.snapshot import PluginModel, Snapshot
+from .configs import load, problem
+from .errors import CliError, Exit, diagnose
+from .interrupt import run
+from .render import print_json, print_text
+from .showing import why_not_ready
+from .waiting import settle
+
+__all__ = ["call_tool", "origin_of", "parse_arguments", "text_of"]
+
+TIMEOUT = 60.0
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call.
+
+    Raises:
+        CliError: the text is not one JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise CliError(Exit.USAGE, f"the arguments are not JSON: {error.msg} at {place} of {text!r}") from None
+    except RecursionError:
+        raise CliError(Exit.USAGE, "the arguments are not usable JSON: they nest too deep") from None
+    if not isinstance(value, dict):
+        raise CliError(Exit.USAGE, f'the arguments must be a JSON object like {{"key": 1}}, not {text!r}')
+    return value
+
+
+def origin_of(config: Config, name: str) -> tuple[ServerEntry, str] | None:
+    """The server and the bare tool that a name speaks of, as far as the config alone can tell.
+
+    Args:
+        config: the servers.
+        name: ``SERVER/TOOL`` (server and tool may hold slashes: the longest server name wins), or a wire name.
+
+    Returns:
+        The entry and the tool's name, or None when only the servers' lists can tell.
+    """
+    fits = [entry for entry in config.servers if name.startswith(f"{entry.name}/")]
+    if fits:
+        entry = max(fits, key=lambda each: len(each.name))
+        return entry, name[len(entry.name) + 1 :]
+    for entry in config.servers:
+        prefix = f"mcp__{entry.name}__"
+        if name.startswith(prefix) and wire_name(entry.name, bare := name[len(prefix) :]) == name:
+            return entry, bare
+    return None
+
+
+def call_tool(
+    path: str | None, name: str, arguments: str, *, as_json: bool = False, timeout: float | None = None
+) -> int:
+    """Call one tool and print its answer.
+
+    Args:
+        path: of the config; None = the one in this folder.
+        name: a wire name, or ``SERVER/TOOL``; where the name tells the server, no other is started.
+        arguments: one JSON object.
+        as_json: print the raw result as JSON.
+        timeout: seconds for all of it; None = 60.
+
+    Returns:
+        `Exit.OK`, or `Exit.FAILURE` when the tool says it failed.
+
+    Raises:
+        CliError: the arguments or the name are wrong, or the server did not get ready.
+        PlaybillError: the config cannot be read, or the call failed.
+    """
+    values = parse_arguments(arguments)
+    config = load(path)
+    seconds = TIMEOUT if timeout is None else timeout
+    origin = origin_of(config, name)
+    if origin is not None:
+        entry, _ = origin
+        _must_run(entry)
+        config = Config((entry,), config.path, config.warnings)
+    elif "/" in name:
+        server = name.partition("/")[0]
+        near = nearest(server, (entry.name for entry in config.servers))
+        hint = f"{near}/{name.partition('/')[2]}" if near else None
+        raise UnknownServer(server, hint)
+
+    async def verb() -> int:
+        deadline = trio.current_time() + seconds
+        async with open_host(config) as host:
+            snapshot = await _until_known(host, name, origin, seconds)
+            server, bare = _find(snapshot.model, name, origin)
+            left = max(deadline - trio.current_time(), 0.001)
+            result = await host.call_tool(server, bare, values, timeout=left)
+        if as_json:
+            print_json(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+        else:
+            print_text(text_of(result))
+        if result.is_error:
+            diagnose(f"tool {name!r} reported an error")
+            return Exit.FAILURE
+        return Exit.OK
+
+    return run(verb)
+
+
+def _must_run(entry: ServerEntry) -> None:
+    if entry.error is not None:
+        raise CliError(Exit.CONFIG, problem(entry))
+    if not entry.runnable:
+        why = "disabled" if entry.disabled else f"not trusted yet: to run it, name its file: --config {entry.source}"
+        raise CliError(Exit.SERVER, f"server {entry.name!r} is {why}")
+
+
+async def _until_known(host: Any, name: str, origin: tuple[ServerEntry, str] | None, seconds: float) -> Snapshot:
+    """The snapshot in which the tool's server is ready; of a name whose server is unknown, that knows it or is settled."""
+    if origin is not None:
+        return await settle(host, seconds, [origin[0].name])
+    found: Snapshot | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def look() -> None:
+            nonlocal found
+            async for snapshot in host.changes():
+                if _by_wire_name(snapshot.model, name) is not None:
+                    found = snapshot
+                    nursery.cancel_scope.cancel()
+
+        nursery.start_soon(look)
+        snapshot = await settle(host, seconds)
+        nursery.cancel_scope.cancel()
+    return found or snapshot
+
+
+def _by_wire_name(model: PluginModel, name: str) -> tuple[str, str] | None:
+    for server in model.servers:
+        for tool in server.tools:
+            if tool.wire_name == name:
+                return server.name, tool.bare
+    return None
+
+
+def _find(model: PluginModel, name: str, origin: tuple[ServerEntry, str] | None) -> tuple[str, str]:
+    if origin is None:
+        found = _by_wire_name(model, name)
+        if found is None:
+            raise UnknownTool(name, _near_tool(model, name))
+        return found
+    entry, bare = origin
+    server = model.server(entry.name)
+    if server is None or server.phase != "ready":
+        why = why_not_ready(server) if server is not None else "it is gone"
+        raise CliError(Exit.SERVER, f"server {entry.name!r} is not ready: {why}")
+    if server.tool(bare) is None:
+        near = nearest(bare, (tool.bare for tool in server.tools))
+        raise UnknownTool(bare, f"{entry.name}/{near}" if near else None, server=entry.name)
+    return entry.name, bare
+
+
+def _near_tool(model: PluginModel, name: str) -> str | None:
+    """The nearest name of a tool: a bare name that fits, else a wire name like it."""
+    tools = [(server.name, tool) for server in model.servers for tool in server.tools]
+    for server, tool in tools:
+        if tool.bare == name:
+            return f"{server}/{tool.bare}"
+    return nearest(name, [tool.wire_name for _, tool in tools])
+
+
+def text_of(result: Any) -> str:
+    """The words of an ``mcp`` ``CallToolResult``: its texts, and a line in brackets for what is not text."""
+    parts = []
+    for block in result.content:
+        kind = block.type
+        if kind == "text":
+            parts.append(block.text)
+        elif kind in ("image", "audio"):
+            parts.append(f"[{kind}, {block.mime_type}, {len(block.data) * 3 // 4} bytes]")
+        elif kind == "resource_link":
+            parts.append(f"[resource {block.uri}]")
+        elif kind == "resource":
+            text = getattr(block.resource, "text", None)
+            parts.append(text if text is not None else f"[resource {block.resource.uri}]")
+        else:
+            parts.append(f"[{kind}]")
+    structured: Mapping[str, Any] | None = result.structured_content
+    if not parts and structured is not None:
+        return json.dumps(structured, indent=2, ensure_ascii=False)
+    return "\n".join(parts)

@@ -1,0 +1,114 @@
+"""`playbill demo`: the play in five acts, each claim of it checked.
+
+It needs nothing but the installed package: a temporary mcp.json names three servers that ship with it, and every process is
+a real one. A false claim, or an act that ends in an error, makes it exit 1 and is named on stderr.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from .. import open_host
+from .acts import ACTS, Act, Scene, first_config, write_config
+from .errors import Exit, diagnose, explain
+from .interrupt import run
+from .processes import alive, children, poll
+from .render import print_json
+from .stage import Stage, stage_for
+
+__all__ = ["demo", "play"]
+
+SCHEMA = 1
+WAIT = 10.0
+_ACT_WAITS = 4
+"""An act waits for few things; one that takes longer than this many waits hangs."""
+
+
+def demo(*, as_json: bool = False, wait: float | None = None, opener: Callable[..., Any] = open_host) -> int:
+    """Play the demo.
+
+    Args:
+        as_json: print the claims as JSON instead of playing to a person.
+        wait: seconds that any one wait may take; None = 10.
+        opener: `open_host`, or what stands in for it.
+
+    Returns:
+        `Exit.OK`, or `Exit.FAILURE` when a claim is false.
+    """
+    stage = stage_for(as_json=as_json)
+    started = time.monotonic()
+
+    async def verb() -> int:
+        await play(stage, WAIT if wait is None else wait, opener)
+        return Exit.FAILURE if stage.false else Exit.OK
+
+    code = run(verb)
+    if code not in (Exit.OK, Exit.FAILURE):
+        return code
+    seconds = time.monotonic() - started
+    stage.end(seconds)
+    if as_json:
+        claims = [
+            {"act": each.act, "claim": each.claim, "held": each.held, "detail": each.detail} for each in stage.claims
+        ]
+        print_json({"schema": SCHEMA, "ok": not stage.false, "seconds": round(seconds, 2), "claims": claims})
+    for each in stage.false:
+        diagnose(f"false claim in act {each.act}: {each.claim}" + (f" ({each.detail})" if each.detail else ""))
+    return code
+
+
+async def play(stage: Stage, wait: float, opener: Callable[..., Any], acts: Sequence[Act] = ACTS) -> None:
+    """Play all acts; what comes of it is in the stage's claims.
+
+    Args:
+        stage: where.
+        wait: seconds that any one wait may take.
+        opener: `open_host`, or what stands in for it.
+        acts: which, in order; the curtain always falls.
+    """
+    others = children()
+    pids: set[int] = set()
+    with tempfile.TemporaryDirectory(prefix="playbill-demo-") as folder:
+        config = Path(folder, "mcp.json")
+        write_config(config, first_config())
+        try:
+            async with opener(config) as host:
+                await _acts(Scene(host, config, stage, wait, pids), acts)
+        except Exception as error:
+            stage.claim("the host opens and closes in order", False, explain(error)[1])
+        await _curtain(stage, wait, pids, others)
+
+
+async def _acts(scene: Scene, acts: Sequence[Act]) -> None:
+    for act in acts:
+        try:
+            with trio.fail_after(_ACT_WAITS * scene.wait):
+                await act(scene)
+        except Exception as error:
+            reason = "it hung" if isinstance(error, trio.TooSlowError) else explain(error)[1]
+            scene.stage.claim(f"act {scene.stage.number} plays to its end", False, reason)
+            break
+        await trio.sleep(scene.stage.pause)
+    scene.processes()
+
+
+async def _curtain(stage: Stage, wait: float, pids: set[int], others: set[int]) -> None:
+    """The last act: after the host closed, nothing of it is left."""
+    stage.act("The curtain", "The host is closed.")
+
+    def left() -> set[int]:
+        return {pid for pid in pids if alive(pid)} | (children() - others)
+
+    await poll(lambda: not left(), wait)
+    still = left()
+    stage.claim(
+        "nothing is left running",
+        not still,
+        f"still there: {sorted(still)}" if still else f"{len(pids)} server processes were started, all are gone",
+    )

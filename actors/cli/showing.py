@@ -1,0 +1,136 @@
+"""The verb that shows what there is: `tools` starts the servers, waits for them and lists every tool with its verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import open_host
+from ..model.config import Config
+from ..model.frozen import thaw
+from ..model.snapshot import PluginModel, ServerState, Snapshot
+from .configs import load, problem
+from .errors import Exit, diagnose
+from .interrupt import run
+from .render import columns_used, print_json, print_table, summary
+from .waiting import settle
+
+__all__ = ["show_tools", "verdict", "why_not_ready"]
+
+SCHEMA = 1
+"""The version of the JSON; it grows when a key changes or goes, not when one is added."""
+
+TIMEOUT = 30.0
+
+
+def show_tools(path: str | None, *, as_json: bool = False, timeout: float | None = None) -> int:
+    """Start all servers, wait until each is ready or has failed, and list every tool.
+
+    Args:
+        path: of the config; None = the one in this folder.
+        as_json: print JSON instead of tables.
+        timeout: seconds to wait for servers; None = 30.
+
+    Returns:
+        `Exit.CONFIG` when an entry is invalid, `Exit.SERVER` when a server that should run is not ready, `Exit.BUDGET` when
+        tools were trimmed, else `Exit.OK`: the first that applies. The listing is printed in each case.
+
+    Raises:
+        ConfigError: the config cannot be read.
+    """
+    config = load(path)
+
+    async def verb() -> int:
+        async with open_host(config) as host:
+            snapshot = await settle(host, TIMEOUT if timeout is None else timeout)
+            if as_json:
+                print_json(_tools_json(config, snapshot))
+            else:
+                _print_tools(snapshot)
+            code, lines = verdict(config, snapshot.model)
+            for line in lines:
+                diagnose(line)
+            return code
+
+    return run(verb)
+
+
+def verdict(config: Config, model: PluginModel) -> tuple[Exit, list[str]]:
+    """What ``tools`` ends with, and a line for each thing that is wrong."""
+    invalid = [problem(entry) for entry in config.servers if entry.error is not None]
+    down = [
+        f"server {server.name!r} is not ready: {why_not_ready(server)}"
+        for server, entry in ((server, config.get(server.name)) for server in model.servers)
+        if entry is not None and entry.runnable and server.phase != "ready"
+    ]
+    warning = model.budget_warning()
+    over = [warning] if warning else []
+    unread = [model.config_error] if model.config_error else []
+    code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
+    return code, [*unread, *invalid, *down, *over]
+
+
+def why_not_ready(server: ServerState) -> str:
+    """Why a server is not ready, in words."""
+    if server.error:
+        return f"{server.phase}: {server.error}"
+    if server.phase == "starting":
+        return "its tools are not in yet" if server.connected else "it has not answered yet"
+    return server.list_error or server.phase
+
+
+def _print_tools(snapshot: Snapshot) -> None:
+    servers = []
+    for server in snapshot.model.servers:
+        sent = sum(tool.verdict == "on_wire" for tool in server.tools)
+        count = f"{sent} of {len(server.tools)}" if server.tools or server.list_state != "none" else ""
+        pid = "" if server.pid is None else str(server.pid)
+        servers.append(
+            (server.name, server.phase, count, pid, str(server.restarts or ""), server.error or server.list_error or "")
+        )
+    print_table(columns_used(("SERVER", "PHASE", "ON THE WIRE", "PID", "RESTARTS", "ERROR"), servers, keep=3))
+    tools = [
+        (tool.wire_name, f"{server.name}/{tool.bare}", tool.verdict, tool.reason or "", summary(tool.description))
+        for server in snapshot.model.servers
+        for tool in server.tools
+    ]
+    if tools:
+        print()
+        print_table(columns_used(("WIRE NAME", "TOOL", "VERDICT", "REASON", "DESCRIPTION"), tools, keep=3))
+
+
+def _tools_json(config: Config, snapshot: Snapshot) -> dict[str, Any]:
+    model = snapshot.model
+    return {
+        "schema": SCHEMA,
+        "config": config.path,
+        "digest": snapshot.catalog.digest,
+        "budget": {"tools": model.budget, "wanted": model.wanted, "trimmed": model.trimmed_count()},
+        "warning": model.budget_warning(),
+        "servers": [
+            {
+                "name": server.name,
+                "phase": server.phase,
+                "connected": server.connected,
+                "error": server.error,
+                "list_error": server.list_error,
+                "pid": server.pid,
+                "protocol_version": server.protocol_version,
+                "restarts": server.restarts,
+                "source": server.source,
+                "tools": [
+                    {
+                        "tool": tool.bare,
+                        "wire_name": tool.wire_name,
+                        "enabled": tool.enabled,
+                        "verdict": tool.verdict,
+                        "reason": tool.reason,
+                        "title": tool.title,
+                        "description": tool.description,
+                        "input_schema": thaw(tool.input_schema),
+                    }
+                    for tool in server.tools
+                ],
+            }
+            for server in model.servers
+        ],
+    }

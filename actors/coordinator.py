@@ -1,0 +1,253 @@
+"""The coordinator: the one writer of the configuration.
+
+Theory of operation
+    Requests come through its mailbox as asks. It takes all there are at once and serves them as one batch: the edits in
+    one write, then, if anybody asked for it, one reload; so n requests at once cost at most two rounds, and a request that
+    comes during a round is served by one that starts after it. It waits for nothing but the store (a worker thread):
+
+        batch → store (re-read, edit, write) → config on the board → delta (pure) → supervisor → answer the revision
+
+    The delta is level-triggered: it compares the configuration in force with what the supervisor holds, so that a crash
+    between any two steps is made good by the next incarnation's first look, and nothing is started twice.
+
+    What must outlive an incarnation is in its `Desk`: which operations were begun and how they ended, and which text was
+    being taken up. An operation that was begun and not answered is asked for again by its caller; if the store shows that
+    it took effect, it is answered and not repeated. A text that was being taken up when two incarnations died is refused
+    from then on, by fingerprint; the last good configuration stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import trio
+from attrs import evolve, frozen
+
+from ..supervision import Ask, ChildSpec, Context
+from .board import Board
+from .desk import Apply, Desk, Reload, Taken, Trust, merge, took_effect
+from .line import Stop
+from .model.config import Config, ConfigState, ServerEntry
+from .model.diff import plan
+from .model.edits import Edit
+from .model.errors import ConfigError, PlaybillError, UnknownServer
+from .model.nearest import nearest
+from .ports import Store
+
+__all__ = ["Coordinator", "Pool", "Run"]
+
+
+@frozen
+class _Prepared:
+    """A delta as the supervisor takes it."""
+
+    stop: tuple[tuple[str, Stop], ...]
+    replace: tuple[ChildSpec, ...]
+    start: tuple[ChildSpec, ...]
+
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs a store's work; raises what it raises, or `OperationTimeout` when it does not come back."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
+class Pool(Protocol):
+    """The part of a supervisor that the coordinator hands specifications to; none of it waits."""
+
+    def keys(self) -> Mapping[str, Hashable]: ...
+    def start_soon(self, spec: ChildSpec) -> None: ...
+    def replace_soon(self, spec: ChildSpec, *, stop_reason: object = None) -> None: ...
+    def stop_soon(self, name: str, *, stop_reason: object = None) -> None: ...
+
+
+class Coordinator:
+    """The body of the coordinator's child specification; each incarnation is one call of it.
+
+    Args:
+        board: where the configuration in force is.
+        desk: what outlives this actor.
+        store: where the configuration lives.
+        pool: the supervisor of the servers.
+        spec_for: makes the child specification of an entry; its key is the entry's launch key.
+        run: runs the store's work to its end, in a worker thread if it blocks; a checkpoint.
+        drain: seconds that calls in flight may take when their server is replaced or removed.
+    """
+
+    def __init__(
+        self,
+        *,
+        board: Board,
+        desk: Desk,
+        store: Store,
+        pool: Pool,
+        spec_for: Callable[[ServerEntry], ChildSpec],
+        run: Run,
+        drain: float,
+    ) -> None:
+        self._board = board
+        self._desk = desk
+        self._store = store
+        self._pool = pool
+        self._spec_for = spec_for
+        self._run = run
+        self._drain = drain
+
+    async def __call__(self, ctx: Context) -> None:
+        """Run one incarnation; a checkpoint."""
+        self._desk.take_over()
+        self._hand_over(self._prepare(self._board.config.config))
+        ctx.started()
+        ctx.healthy()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._leave_on_stop, ctx, nursery.cancel_scope)
+            while True:
+                batch = [ask for ask in await ctx.mailbox.receive_batch() if isinstance(ask, Ask)]
+                # A begun write is finished whatever comes; the store's own deadline bounds it.
+                with trio.CancelScope(shield=True):
+                    await self._serve([ask for ask in batch if not ask.abandoned])
+
+    async def _leave_on_stop(self, ctx: Context, scope: trio.CancelScope) -> None:
+        await ctx.wait_stop()
+        scope.cancel()
+
+    async def _serve(self, asks: Sequence[Ask]) -> None:
+        """Serve one batch: what ended already, edits in one write, values, then at most one reload."""
+        waiting: list[Ask] = []
+        for ask in asks:
+            ended = self._desk.ended.get(ask.message.id)
+            if ended is None:
+                waiting.append(ask)
+            else:
+                ask.reply(ended)
+        edits = [ask for ask in waiting if not isinstance(ask.message.request, (Reload, Apply, Trust))]
+        if edits:
+            await self._edit(edits)
+        for ask in waiting:
+            if isinstance(ask.message.request, Apply):
+                await self._apply(ask, ask.message.request.config)
+        trusts = [ask for ask in waiting if isinstance(ask.message.request, Trust)]
+        reloads = [ask for ask in waiting if isinstance(ask.message.request, Reload)]
+        if trusts or reloads:
+            await self._reload(trusts, reloads)
+
+    async def _edit(self, asks: Sequence[Ask]) -> None:
+        requests: list[Edit] = [ask.message.request for ask in asks]
+        again = [ask.message.id in self._desk.begun for ask in asks]
+        self._desk.begun.update(ask.message.id for ask in asks)
+        merged = merge(requests)
+        refusals: list[PlaybillError | None] = [None] * len(asks)
+        try:
+            done = await self._run(lambda: self._edit_store([edit for edit, _ in merged]))
+        except PlaybillError as error:
+            refusals = [error] * len(asks)
+            if isinstance(error, ConfigError):
+                self._refuse(error)
+        else:
+            for (_, answers), refused in zip(merged, done[1], strict=True):
+                for index in answers:
+                    refusals[index] = refused
+            self._take_up(done[0])
+            for index, edit in enumerate(requests):
+                if again[index] and refusals[index] is not None and took_effect(edit, done[0]):
+                    refusals[index] = None
+        self._desk.reading = None
+        self._answer(asks, refusals)
+
+    def _edit_store(self, edits: Sequence[Edit]) -> tuple[Config, Sequence[PlaybillError | None]]:
+        """In the worker thread: refuse a suspect text, then re-read, edit and write."""
+        before = self._board.config.config
+        self._note_reading()
+        self._store.load(before)
+        # It can be read: what goes wrong from here on is no fault of that text.
+        self._desk.reading = None
+        done = self._store.edit(edits, before)
+        self._desk.writes += done.wrote
+        self._desk.reading = self._store.fingerprint()
+        return done.config, done.refused
+
+    async def _apply(self, ask: Ask, config: Config) -> None:
+        refused: PlaybillError | None = None
+        try:
+            await self._run(lambda: self._store.put(config))
+            self._take_up(config)
+        except PlaybillError as error:
+            refused = error
+        self._answer([ask], [refused])
+
+    async def _reload(self, trusts: Sequence[Ask], reloads: Sequence[Ask]) -> None:
+        asks = [*trusts, *reloads]
+        refusals: list[PlaybillError | None] = [None] * len(asks)
+        try:
+            names = [ask.message.request.server for ask in trusts]
+            config, unknown = await self._run(lambda: self._load(names))
+            refusals[: len(trusts)] = unknown
+            self._take_up(config)
+        except PlaybillError as error:
+            refusals = [error] * len(asks)
+            if isinstance(error, ConfigError):
+                self._refuse(error)
+        self._desk.reading = None
+        self._answer(asks, refusals)
+
+    def _load(self, trusted: Sequence[str]) -> tuple[Config, list[PlaybillError | None]]:
+        """In the worker thread: approve what is to be trusted as it now reads, then read anew."""
+        self._note_reading()
+        self._desk.reloads += 1
+        approved = {name: self._store.approve(name) for name in trusted}
+        config = self._store.load(self._board.config.config)
+        names = [entry.name for entry in config.servers]
+        return config, [None if approved[name] else UnknownServer(name, nearest(name, names)) for name in trusted]
+
+    def _note_reading(self) -> None:
+        fingerprint = self._store.fingerprint()
+        if self._desk.refuses(fingerprint):
+            raise ConfigError(
+                "taking up this text ended the coordinator twice: the last good one stays in force until it changes",
+                file=self._board.config.config.path,
+            )
+        self._desk.reading = fingerprint
+
+    def _take_up(self, config: Config) -> None:
+        """Put a configuration in force: decide all, store it on the board, then hand its delta to the supervisor."""
+        prepared = self._prepare(config)
+        state = self._board.config
+        if config != state.config or state.error is not None:
+            self._board.set_config(ConfigState(state.rev + 1, config))
+        self._hand_over(prepared)
+
+    def _prepare(self, config: Config) -> _Prepared:
+        delta = plan(config, self._pool.keys())
+        return _Prepared(
+            stop=tuple(
+                (name, Stop("it was removed" if config.get(name) is None else "it was disabled", self._drain))
+                for name in delta.stop
+            ),
+            replace=tuple(self._spec_for(entry) for entry in delta.replace),
+            start=tuple(self._spec_for(entry) for entry in delta.start),
+        )
+
+    def _hand_over(self, prepared: _Prepared) -> None:
+        for name, stop in prepared.stop:
+            self._pool.stop_soon(name, stop_reason=stop)
+        for spec in prepared.replace:
+            self._pool.replace_soon(spec, stop_reason=Stop("it was replaced", self._drain))
+        for spec in prepared.start:
+            self._pool.start_soon(spec)
+
+    def _refuse(self, error: ConfigError) -> None:
+        """Say on the board why the text as it is now is not in force."""
+        state = self._board.config
+        if state.error != str(error):
+            self._board.set_config(evolve(state, rev=state.rev + 1, error=str(error)))
+
+    def _answer(self, asks: Sequence[Ask], refusals: Sequence[PlaybillError | None]) -> None:
+        rev = self._board.config.rev
+        for ask, refused in zip(asks, refusals, strict=True):
+            taken = Taken(rev, refused)
+            self._desk.end(ask.message.id, taken)
+            ask.reply(taken)

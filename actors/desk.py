@@ -1,0 +1,126 @@
+"""What lies on the coordinator's desk: its requests, and what of them must outlive an incarnation. Values and pure rules."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+from .model.config import Config
+from .model.diff import launch_key
+from .model.edits import AddServer, Edit, RemoveServer, SetTool
+from .model.errors import PlaybillError
+
+__all__ = ["Apply", "Desk", "Operation", "Reload", "Taken", "Trust", "merge", "took_effect"]
+
+REMEMBERED = 1024
+"""How many ended operations are remembered: far more than one coordinator ever leaves unanswered."""
+
+
+@frozen
+class Reload:
+    """Read the configuration anew and run what it says."""
+
+
+@frozen
+class Apply:
+    """Put this value in force, in memory."""
+
+    config: Config
+
+
+@frozen
+class Trust:
+    """Approve a server as it is configured now."""
+
+    server: str
+
+
+@frozen
+class Operation:
+    """One request, with an id that stays the same however often it is asked for."""
+
+    id: int
+    request: Edit | Reload | Apply | Trust
+
+
+@frozen
+class Taken:
+    """How an operation ended: the revision it is in, or why it was refused."""
+
+    rev: int
+    refused: PlaybillError | None = None
+
+
+@define
+class Desk:
+    """What outlives an incarnation of the coordinator.
+
+    Args:
+        begun: ids of operations whose effect may be in the store though nobody was told.
+        ended: how the last operations ended, by id (bounded).
+        reading: fingerprint of the text that is being taken up, or None.
+        suspects: how many incarnations ended while a text was being taken up, by its fingerprint. Twice is no accident.
+        reloads: how many rounds have read the store anew.
+        writes: how many rounds have written.
+    """
+
+    begun: set[int] = field(factory=set)
+    ended: OrderedDict[int, Taken] = field(factory=OrderedDict)
+    reading: str | None = None
+    suspects: Counter[str] = field(factory=Counter)
+    reloads: int = 0
+    writes: int = 0
+
+    def take_over(self) -> None:
+        """A new incarnation sits down: what the last one was reading is suspected."""
+        if self.reading is not None:
+            self.suspects[self.reading] += 1
+            self.reading = None
+
+    def refuses(self, fingerprint: str | None) -> bool:
+        """Whether a text has ended an incarnation so often that it is not taken up again."""
+        return fingerprint is not None and self.suspects[fingerprint] >= 2
+
+    def end(self, operation: int, taken: Taken) -> None:
+        """Note how an operation ended."""
+        self.begun.discard(operation)
+        self.ended[operation] = taken
+        while len(self.ended) > REMEMBERED:
+            self.ended.popitem(last=False)
+
+
+def merge(edits: Sequence[Edit]) -> list[tuple[Edit, list[int]]]:
+    """Merge toggles of one tool: the last one stands for those before it.
+
+    Args:
+        edits: in the order asked for.
+
+    Returns:
+        The edits to apply, in order, each with the indices of the requests that it answers. Toggles are merged only when no
+        edit between them adds or removes their server.
+    """
+    merged: list[tuple[Edit, list[int]]] = []
+    toggles: dict[tuple[str, str], int] = {}
+    for index, edit in enumerate(edits):
+        answers = [index]
+        if isinstance(edit, SetTool):
+            key = (edit.server, edit.bare)
+            earlier = toggles.get(key)
+            if earlier is not None:
+                answers = [*merged[earlier][1], index]
+                merged[earlier] = (merged[earlier][0], [])
+            toggles[key] = len(merged)
+        elif isinstance(edit, (AddServer, RemoveServer)):
+            toggles = {key: at for key, at in toggles.items() if key[0] != edit.server}
+        merged.append((edit, answers))
+    return [(edit, answers) for edit, answers in merged if answers]
+
+
+def took_effect(edit: Edit, config: Config) -> bool:
+    """Whether a configuration shows the effect of an edit: how a begun edit is known after a crash."""
+    there = config.get(edit.server)
+    if isinstance(edit, AddServer):
+        return there is not None and launch_key(there) == launch_key(edit.entry)
+    return isinstance(edit, RemoveServer) and there is None

@@ -1,0 +1,346 @@
+"""From the text of a configuration file to a `Config`, and to the places of its entries for the editor.
+
+Theory of operation. The root object is walked member by member; the server map inside it too, so that the text of each entry is
+known. A `Reader` remembers per name the text, and what it was read as: an entry whose text stands there again is neither parsed
+nor structured again, and is the very same `ServerEntry`. So a re-read costs one walk. (Such an entry keeps the ``line`` at which
+it was first read; `Document.entry_line` says where it stands now. An entry that is wrong is placed anew each time.)
+
+A file that cannot be read at all is a `ConfigError`; an entry that is wrong fails alone: it is in the result, with its ``error``.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from attrs import evolve, frozen
+
+from ..model.config import Config, ServerEntry
+from ..model.errors import ConfigError
+from .config_entry import EntryRead, Problem, looks_like_server, read_entry
+from .jsonc import Member, Nested, Source, finish, locate, members, place, root, scan, show_path
+
+__all__ = ["SERVER_KEYS", "Document", "Reader", "Trusts", "read_config"]
+
+SERVER_KEYS = ("mcpServers", "servers")
+"""The keys of a server map; the first that is there counts."""
+
+Trusts = Callable[[ServerEntry], bool]
+"""Whether an entry may be started without asking."""
+
+_CONFUSED = re.compile(r"mcp[-_. ]?servers?|servers?", re.IGNORECASE)
+_TOML = re.compile(r"[ \t]*(\[\[?(?!true|false|null)[A-Za-z_][\w.\"' -]*\]\]?|[\w.-]+[ \t]*=[ \t]*[^=].*)[ \t]*")
+_YAML = re.compile(r"(---|[\w.$-]+:([ \t].*)?)")
+_FOREIGN_KEYS = re.compile(r"^[ \t]*\[?\[?(mcpServers|mcp_servers|servers|extensions)\b", re.MULTILINE)
+
+
+class _Kept(NamedTuple):
+    """What an entry's text was read as. The first two are what `members` wants."""
+
+    text: str
+    value: Any
+    read: EntryRead
+    entry: ServerEntry
+
+
+@frozen(eq=False)
+class Document:
+    """A configuration's text, read.
+
+    Args:
+        source: the text.
+        root: the members of the root object.
+        key: the key of the server map; None for a bare map, and when there is no server key.
+        bare: the root itself is the server map.
+        at: the offset of the server map; None when there is none (or null).
+        entries: its members, those of a name that occurs twice included.
+        config: what it says.
+    """
+
+    source: Source
+    root: list[Member]
+    key: str | None
+    bare: bool
+    at: int | None
+    entries: list[Member]
+    config: Config
+
+    def member(self, name: str) -> Member | None:
+        """The entry of that name, by its place; None also when it is there twice."""
+        found = [each for each in self.entries if each.key == name]
+        return found[0] if len(found) == 1 else None
+
+    def entry_line(self, name: str) -> int | None:
+        """The 1-based line on which an entry stands, or None."""
+        found = next((each for each in self.entries if each.key == name), None)
+        return None if found is None else place(self.source.text, found.start)[0]
+
+
+class Reader:
+    """Reads one file again and again.
+
+    Args:
+        file: its path, for errors and as the entries' ``source``; None for a text without a file.
+        trusts: asked for each entry that starts a process; None trusts all.
+    """
+
+    def __init__(self, file: str | None = None, trusts: Trusts | None = None) -> None:
+        self._file = file
+        self._trusts = trusts
+        self._kept: Mapping[str, _Kept] = {}
+
+    def read(self, text: str, previous: Config | None = None) -> Document:
+        """Read a text.
+
+        Args:
+            text: the whole of it.
+            previous: entries equal to its entries are the same objects in the result.
+
+        Raises:
+            ConfigError: it is not JSONC, has another shape, or its server map is there twice.
+        """
+        source = scan(text, self._file)
+        start = _root(source)
+        known = self._kept
+        top, end = members(source, start, known, SERVER_KEYS)
+        finish(source, end)
+        key = self._server_key(source, top)
+        bare = key is None and any(looks_like_server(each.value) for each in top)
+        warnings: list[str] = []
+        at: int | None = None
+        entries: list[Member] = []
+        if key is not None:
+            there = next(each for each in top if each.key == key)
+            if there.value is not None:
+                at, entries = there.at, there.value
+        elif bare:
+            at = start
+            entries = [each for each in top if isinstance(each.value, dict)]
+        else:
+            warnings.append(_no_servers(source, top))
+        warnings += self._beside(source, top, key, bare)
+        config = self._config(source, key, entries, warnings, previous)
+        return Document(source, top, key, bare, at, entries, config)
+
+    def _server_key(self, source: Source, top: list[Member]) -> str | None:
+        """Which key holds the servers: the first that is there, one whose value is null only for want of another."""
+        null: str | None = None
+        for key in SERVER_KEYS:
+            there = [each for each in top if each.key == key]
+            if len(there) > 1:
+                raise source.fail(_all_twice(source), there[1].start, key)
+            if there and isinstance(there[0].value, Nested):
+                return key
+            if there and there[0].value is None:
+                null = null or key
+            elif there:
+                raise source.fail(_not_a_map(there[0].value), there[0].at, key)
+        return null
+
+    def _beside(self, source: Source, top: list[Member], key: str | None, bare: bool) -> list[str]:
+        """What to warn of among the other keys of the root."""
+        out = []
+        keys = [each.key for each in top]
+        for name in dict.fromkeys(each for each in keys if keys.count(each) > 1):
+            if not bare:
+                lines = [str(place(source.text, each.start)[0]) for each in top if each.key == name]
+                out.append(f"{show_path((name,))}: this key is there twice (lines {', '.join(lines)})")
+        if key == SERVER_KEYS[0] and SERVER_KEYS[1] in keys:
+            out.append(f"{SERVER_KEYS[1]}: not read, because {key} is there too")
+        if bare:
+            out += [
+                f"{show_path((each.key,))}: not read as a server: it has neither a command nor a url"
+                for each in top
+                if isinstance(each.value, list) or (each.value is None and each.key in SERVER_KEYS)
+            ]
+        return out
+
+    def _config(
+        self, source: Source, key: str | None, found: list[Member], warnings: list[str], previous: Config | None
+    ) -> Config:
+        text = source.text
+        eol = "\n" if "\n" in text else "\r"
+        prefix: tuple[str, ...] = () if key is None else (key,)
+        kept: dict[str, _Kept] = {}
+        entries: dict[str, ServerEntry] = {}
+        line_at, line = 0, 1
+        before = self._kept
+        was = previous.servers if previous is not None else ()
+        for i, each in enumerate(found):
+            name = each.key
+            if name in entries:
+                entries[name] = _twice(source, prefix, entries[name], found)
+                kept.pop(name, None)
+                continue
+            old = before.get(name)
+            if old is not None and each.value is old.value:
+                raw, read, entry = old.text, old.read, old.entry
+            else:
+                line += text.count(eol, line_at, each.start)
+                line_at = each.start
+                raw, read = text[each.at : each.end], read_entry(name, each.value)
+                error = _errors(source, prefix, each, read.problems) if read.problems else None
+                entry = evolve(read.entry, source=self._file, line=line, error=error)
+            if self._trusts is not None and entry.command is not None:
+                trusted = self._trusts(entry)
+                if trusted != entry.trusted:
+                    entry = evolve(entry, trusted=trusted)
+            if previous is not None and not (i < len(was) and was[i] is entry):
+                entry = _reuse(previous.get(name), entry)
+            if read.warnings:
+                warnings += [f"{show_path((*prefix, name, *w.path))}: {w.message}" for w in read.warnings]
+            if old is not None and each.value is old.value and entry is old.entry:
+                kept[name] = old
+            elif not read.problems:
+                kept[name] = _Kept(raw, each.value, read, entry)
+            entries[name] = entry
+        self._kept = kept
+        servers = tuple(entries.values())
+        if (
+            previous is not None
+            and len(servers) == len(was)
+            and all(map(operator.is_, servers, was))
+            and previous.path == self._file
+            and previous.warnings == tuple(warnings)
+        ):
+            return previous
+        return Config(servers, self._file, tuple(warnings))
+
+
+def _twice(source: Source, prefix: tuple[str, ...], entry: ServerEntry, found: list[Member]) -> ServerEntry:
+    there = [each for each in found if each.key == entry.name]
+    lines = ", ".join(str(place(source.text, each.start)[0]) for each in there)
+    path = show_path((*prefix, entry.name))
+    wrong = source.fail(f"this server is there {len(there)} times (lines {lines}); keep one", there[-1].start, path)
+    return evolve(entry, error=str(wrong))
+
+
+def _reuse(old: ServerEntry | None, new: ServerEntry) -> ServerEntry:
+    """The old entry if it says the same; where it stands does not count, unless it is wrong."""
+    if old is None or old is new:
+        return new
+    if old.line != new.line and new.error is None:
+        return old if old == evolve(new, line=old.line) else new
+    return old if old == new else new
+
+
+def _root(source: Source) -> int:
+    start = root(source)
+    opener = source.json[start]
+    if opener == "{":
+        return start
+    kind = _other_format(source)
+    if kind is not None:
+        raise source.fail(kind, start)
+    locate(source, ())  # a syntax error comes before a wrong shape
+    raise source.fail(
+        'expected an object with "mcpServers" in it, found ' + ("a list" if opener == "[" else "a plain value"), start
+    )
+
+
+def _other_format(source: Source) -> str | None:
+    """What the text is, when it is not JSON at all."""
+    lines = (
+        line
+        for line in source.text.lstrip("\ufeff").splitlines()
+        if line.strip() and not line.lstrip().startswith(("#", "//"))
+    )
+    first = next(lines, "")
+    kind = "TOML" if _TOML.fullmatch(first) else "YAML" if _YAML.match(first) else None
+    if kind is None:
+        return None
+    key = _FOREIGN_KEYS.search(source.text)
+    what = f"its {key[1]}" if key else "its servers"
+    return f'not JSON: this looks like {kind}; copy {what} into a JSON file, under "mcpServers"'
+
+
+def _errors(source: Source, prefix: tuple[str, ...], entry: Member, problems: Collection[Problem]) -> str:
+    """All that is wrong with an entry in one line, each with its place."""
+    said: dict[str, None] = {}
+    for problem in problems:
+        there = locate(source, problem.path, entry.at) if problem.path else entry
+        at = entry.start if there is None else there.at if problem.path else there.start
+        path = show_path((*prefix, entry.key, *problem.path))
+        message = problem.message
+        if message == "this key is there twice":
+            inner, _ = members(source, _parent_at(source, entry, problem))
+            places = [each.start for each in inner if each.key == problem.path[-1]]
+            message = f"this key is there twice (lines {', '.join(str(place(source.text, p)[0]) for p in places)})"
+            at = places[-1]
+        file = None if said else source.file
+        line, column = place(source.text, at)
+        said[str(ConfigError(message, file=file, line=line, column=column, path=path))] = None
+    return "; ".join(said)
+
+
+def _parent_at(source: Source, entry: Member, problem: Problem) -> int:
+    """The offset of the object that holds the last step of a problem's path."""
+    parent = locate(source, problem.path[:-1], entry.at) if problem.path[:-1] else entry
+    return entry.at if parent is None else parent.at
+
+
+def _all_twice(source: Source) -> str:
+    """Every key that is there twice, with its lines (nested ones too, as one mistake seldom comes alone)."""
+    said: list[str] = []
+
+    def walk(at: int) -> None:
+        inner, _ = members(source, at)
+        keys = [each.key for each in inner]
+        for key in dict.fromkeys(each for each in keys if keys.count(each) > 1):
+            lines = [str(place(source.text, each.start)[0]) for each in inner if each.key == key]
+            said.append(f"{key!r} (lines {', '.join(lines)})")
+        for each in inner:
+            if isinstance(each.value, dict):
+                walk(each.at)
+
+    walk(root(source))
+    return f"a key is there twice: {'; '.join(said)}"
+
+
+def _not_a_map(value: Any) -> str:
+    if not isinstance(value, list):
+        return "expected an object of servers by name, found a plain value"
+    message = "expected an object of servers by name, found a list"
+    for i, each in enumerate(value):
+        for problem in read_entry("", each).problems[:1]:
+            message += f"; {show_path((i, *problem.path))}: {problem.message}"
+    return message
+
+
+def _no_servers(source: Source, top: list[Member]) -> str:
+    """The note on a file without servers.
+
+    Raises:
+        ConfigError: there is something in it that seems to be servers, in the wrong place.
+    """
+    for each in top:
+        value, path, what = each.value, (each.key,), ""
+        if isinstance(value, list) and any(looks_like_server(item) for item in value):
+            what = "a list"
+        elif isinstance(value, dict):
+            inner = next((key for key in SERVER_KEYS if isinstance(value.get(key), dict)), None)
+            if inner is not None:
+                path, what = (each.key, inner), "servers"
+            elif any(looks_like_server(item) for item in value.values()):
+                what = "servers"
+        if what or _CONFUSED.fullmatch(each.key):
+            found = f"found {what} under {show_path(path)}" if what else f"did you mean it by {each.key!r}?"
+            raise source.fail(f"there is no mcpServers key here ({found})", each.start)
+    keys = ", ".join(show_path((each.key,)) for each in top[:5]) or "nothing"
+    return f"there is no mcpServers key in this file (found {keys}): no servers"
+
+
+def read_config(text: str, file: str | None = None, previous: Config | None = None) -> Config:
+    """What a configuration's text says.
+
+    Args:
+        text: JSONC.
+        file: its path, for errors and as the entries' ``source``.
+        previous: entries equal to its entries are the same objects in the result.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    return Reader(file).read(text, previous).config

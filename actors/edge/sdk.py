@@ -1,0 +1,39 @@
+"""Importing the ``mcp`` SDK without stopping the host: it takes about a second, so a thread does it, once."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+
+import trio
+
+__all__ = ["load_sdk"]
+
+_MODULES = ("mcp.client.session", f"{__package__}.link")
+_turn: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("importing mcp")
+
+
+async def load_sdk() -> None:
+    """Have the SDK imported, and what of ours is built on it.
+
+    Raises:
+        ImportError: it is not installed, or broken.
+    """
+    if all(name in sys.modules for name in _MODULES):
+        await trio.lowlevel.checkpoint()
+        return
+    try:
+        limiter = _turn.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(1)  # the others wait for their turn without a thread
+        _turn.set(limiter)
+    await trio.to_thread.run_sync(_import, limiter=limiter)
+
+
+def _import() -> None:
+    # The SDK logs tracebacks of what is reported here as a reason; with no logging set up, Python would print them.
+    for name in ("mcp", "client", "playbill"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+    for name in _MODULES:
+        importlib.import_module(name)

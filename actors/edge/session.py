@@ -1,0 +1,246 @@
+"""`make_connect`: from an entry to a live MCP connection, and back to nothing.
+
+Theory of operation. One background task, the backstage, owns everything: it opens the wire, enters the SDK's session, shakes
+hands, and leaves both again, in that one task, shielded from whatever happens to the caller. The context manager that the
+caller sees only starts it, waits for word, and on leaving tells it to end. So the death of a transport, which cancels the tasks
+inside its blocks, reaches nobody but the backstage; a caller that is cancelled at any point finds the process ended, by its
+deadlines.
+
+    state       entered by           left by
+    opening     entering             the handshake → up; a failure → failed; leaving → ended (killed without grace)
+    up          the handshake        the loss of the wire → lost; leaving → ended (with grace)
+    lost        the wire             leaving
+    failed      a failure            entering raises ConnectionFailed
+
+Calls run in their callers' tasks: a loss settles them with `ConnectionLost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+import trio
+from attrs import frozen
+
+from ..model.config import ServerEntry
+from ..model.errors import PlaybillError
+from ..ports import Connect, Connection, ConnectionFailed, Era, EraMemory
+from .lines import DEFAULT_MAX_LINE
+from .process import SpawnFailed
+from .sdk import load_sdk
+from .transports import native_is_tested, open_wire
+from .wire import HttpRefused, Launch, Wire, one_line
+
+if TYPE_CHECKING:
+    from .link import Link
+    from .warden import Warden
+
+__all__ = ["make_connect"]
+
+CLOSE_SECONDS = 8.0
+"""Within which a connection is closed, whatever its transport does (a process: 6 s by its own deadlines)."""
+
+
+@frozen(kw_only=True)
+class _Settings:
+    warden: Warden | None
+    expand: Callable[[ServerEntry], Launch]
+    probe_seconds: float
+    max_line: int
+    dispatcher: Literal["auto", "native", "sdk"]
+
+    def native(self) -> bool:
+        return self.dispatcher == "native" or (self.dispatcher == "auto" and native_is_tested())
+
+
+def make_connect(
+    *,
+    warden: Warden | None = None,
+    expand: Callable[[ServerEntry], Launch] | None = None,
+    probe_seconds: float = 1.5,
+    max_line: int = DEFAULT_MAX_LINE,
+    dispatcher: Literal["auto", "native", "sdk"] = "auto",
+) -> Connect:
+    """Make the `Connect` that a host hands to its servers.
+
+    Args:
+        warden: kills the processes when the host is killed; None: nobody does.
+        expand: an entry to what is really run or connected to; None = `expand.expand`.
+        probe_seconds: how long a server of unknown era may be silent on ``server/discover`` before ``initialize`` is tried.
+        max_line: longest message accepted over stdio, in bytes.
+        dispatcher: ours or the SDK's over stdio; ``auto`` takes ours with the SDK version it was tested with.
+    """
+    settings = _Settings(
+        warden=warden,
+        expand=_default_expand if expand is None else expand,
+        probe_seconds=probe_seconds,
+        max_line=max_line,
+        dispatcher=dispatcher,
+    )
+
+    def connect(
+        entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]
+    ) -> AbstractAsyncContextManager[Connection]:
+        return _connection(_Backstage(settings, entry, eras, on_list_changed))
+
+    return connect
+
+
+def _default_expand(entry: ServerEntry) -> Launch:
+    try:
+        from .expand import expand
+    except ImportError:
+        import os
+        from types import SimpleNamespace
+
+        return SimpleNamespace(  # type: ignore[return-value]
+            command=entry.command, args=entry.args, env={**os.environ, **entry.env}, cwd=entry.cwd,
+            url=entry.url, headers=dict(entry.headers), secrets=set(),
+        )
+    return expand(entry)
+
+
+@asynccontextmanager
+async def _connection(backstage: _Backstage) -> AsyncIterator[Connection]:
+    raised: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(backstage.run)
+        try:
+            yield await backstage.opened()
+        except BaseException as error:
+            raised = error  # raised again below, so that the nursery does not wrap it
+        backstage.close()
+        # A cancelled caller must not see the nursery's own Cancelled instead of what it raised; run() is bounded.
+        nursery.cancel_scope.shield = True
+    if raised is not None:
+        raise raised
+
+
+class _Backstage:
+    """Opens, holds and closes one connection. See the top of this file."""
+
+    def __init__(
+        self, settings: _Settings, entry: ServerEntry, eras: EraMemory, on_list_changed: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._entry = entry
+        self._eras = eras
+        self._on_list_changed = on_list_changed
+        self._scope = trio.CancelScope()
+        self._word = trio.Event()
+        self._closing = trio.Event()
+        self._link: Link | None = None
+        self._failure: ConnectionFailed | None = None
+        self._wire: Wire | None = None
+
+    async def opened(self) -> Link:
+        """Wait for the word: the connection, or `ConnectionFailed`."""
+        await self._word.wait()
+        if self._link is None:
+            assert self._failure is not None
+            raise self._failure
+        return self._link
+
+    def close(self) -> None:
+        """Begin the end; never waits."""
+        self._closing.set()
+        if self._link is None:
+            self._scope.cancel()
+        else:
+            self._link.lose("the connection was closed")
+            self._scope.deadline = trio.current_time() + CLOSE_SECONDS
+
+    async def run(self) -> None:
+        """Open, hold, close. Raises nothing."""
+        with trio.CancelScope(shield=True), self._scope:
+            errors: list[Exception] = []
+            try:
+                await self._open_and_hold()
+            except* Exception as group:
+                errors = _leaves(group)
+            if errors and self._failure is None:
+                self._failure = _failure_of(self._wire, errors[0])
+        if self._link is not None:
+            self._link.lose(self._failure.reason if self._failure is not None else "the connection was closed")
+        elif self._failure is None:
+            self._failure = ConnectionFailed("closed before the connection was made")
+        self._word.set()
+
+    async def _open_and_hold(self) -> None:
+        launch = self._settings.expand(self._entry)
+        known = self._eras.get(self._entry.name)
+        if not await self._attempt(launch, known):
+            await self._attempt(launch, "legacy")
+
+    async def _attempt(self, launch: Launch, known: Era | None) -> bool:
+        """One process, or one HTTP connection. Returns False when it died of the probe and deserves another one, in legacy."""
+        settings = self._settings
+        if settings.warden is not None and launch.command is not None:
+            await settings.warden.ready()
+        wire_manager = open_wire(
+            self._entry,
+            launch,
+            scrubber(launch.secrets),
+            warden=settings.warden,
+            native=settings.native(),
+            max_line=settings.max_line,
+        )
+        async with wire_manager as wire:
+            self._wire = wire
+            await load_sdk()
+            from .link import Refused, open_link
+
+            try:
+                async with open_link(wire, known, settings.probe_seconds, self._on_list_changed) as link:
+                    self._eras[self._entry.name] = link.era
+                    self._link = link
+                    wire.graceful = True
+                    self._word.set()
+                    await link.hold(self._closing)
+            except Refused as refused:
+                if refused.died_of_probe:
+                    return False
+                self._failure = _failure_of(wire, refused)
+        return True
+
+
+def scrubber(secrets: set[str]) -> Callable[[str], str]:
+    """A function that replaces each of the secrets in a text by ``***``."""
+    found = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+
+    def scrub(text: str) -> str:
+        for secret in found:
+            text = text.replace(secret, "***")
+        return text
+
+    return scrub
+
+
+def _leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
+    leaves: list[Exception] = []
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            leaves += _leaves(error)
+        else:
+            leaves.append(error)
+    return leaves
+
+
+def _failure_of(wire: Wire | None, error: Exception) -> ConnectionFailed:
+    """The one place where an exception becomes a reason."""
+    if isinstance(error, (PlaybillError, SpawnFailed)):
+        return ConnectionFailed(one_line(str(error)))
+    if isinstance(error, HttpRefused):
+        return ConnectionFailed(one_line(str(error)), needs_auth=error.needs_auth)
+    reason = str(error) or type(error).__name__
+    if type(error).__module__.split(".")[0] in ("httpx2", "httpcore2", "builtins", "ssl", "socket"):
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if wire is None:
+        return ConnectionFailed(one_line(reason))
+    if wire.lost.is_set():
+        reason = wire.reason
+    elif words := wire.last_words():
+        reason = f"{reason}: {words}"
+    return ConnectionFailed(one_line(wire.scrub(reason)), stderr_tail=wire.stderr_tail(), needs_auth=wire.needs_auth)

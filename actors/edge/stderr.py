@@ -1,0 +1,80 @@
+"""What a server writes on stderr: always drained, so that it never blocks the server, and kept only as a bounded tail.
+
+The tail is where the reason of a death is. It is bytes until somebody asks: decoding per read would cost a flooding server's
+neighbours time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import trio
+
+__all__ = ["TAIL_BYTES", "StderrTail"]
+
+TAIL_BYTES = 64 * 1024
+"""How much of stderr is kept, in bytes."""
+
+_CHUNK = 64 * 1024
+
+
+class StderrTail:
+    """Drains one stderr pipe and remembers its end.
+
+    Args:
+        pipe: the read end.
+        scrub: takes a text and returns it without secrets.
+        limit: bytes kept.
+    """
+
+    def __init__(
+        self, pipe: trio.lowlevel.FdStream, scrub: Callable[[str], str] = str, limit: int = TAIL_BYTES
+    ) -> None:
+        self._pipe = pipe
+        self._scrub = scrub
+        self._limit = limit
+        self._tail = bytearray()
+        self._cut = False
+        self.ended = trio.Event()
+        """Set at the end of the stream."""
+
+    async def drain(self) -> None:
+        """Read until the end of the stream; never raises but `trio.Cancelled`."""
+        try:
+            while True:
+                try:
+                    data = os.read(self._pipe.fileno(), _CHUNK)
+                except BlockingIOError:
+                    await trio.lowlevel.wait_readable(self._pipe.fileno())
+                    continue
+                if not data:
+                    break
+                self._keep(data)
+                await trio.lowlevel.checkpoint()
+        except (OSError, trio.ClosedResourceError):
+            pass  # the pipe is gone, as at its end
+        finally:
+            self.ended.set()
+
+    def text(self) -> str:
+        """The tail: UTF-8 with replacement, scrubbed, beginning at a line's start; empty when nothing was written."""
+        tail = bytes(self._tail[-self._limit :])
+        if self._cut or len(self._tail) > self._limit:
+            # A first line that lost its beginning could show the end of a secret that scrubbing no longer recognises.
+            tail = tail.partition(b"\n")[2] or tail[-self._limit // 2 :]
+        return self._scrub(tail.decode("utf-8", "replace"))
+
+    def last_line(self) -> str:
+        """The last line that is not blank, at most 300 characters of it, or empty."""
+        for line in reversed(self.text().splitlines()):
+            if line.strip():
+                line = line.strip()
+                return line if len(line) <= 300 else line[:299] + "…"
+        return ""
+
+    def _keep(self, data: bytes) -> None:
+        self._tail += data
+        if len(self._tail) > 2 * self._limit:  # cut seldom, so that keeping is linear
+            del self._tail[: -self._limit]
+            self._cut = True

@@ -1,0 +1,158 @@
+"""The stdio wire: a server process, its dispatcher, and one task that finds out how it ended.
+
+    seen first                    then, within 0.25 s                       reason
+    exit of the leader            the rest of stdout and stderr is read     exited with code 1 / was killed by SIGKILL
+    end of stdout, or of stdin    the leader's exit                         the same, or: closed its stdout (or stdin)
+
+A grandchild that holds stdout open thus cannot hide the death: the group is killed with its leader, and what escaped the group
+is waited for 0.25 s. All pending calls are settled when that is over, in one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from .process import GroupWatch, ServerProcess, spawn
+from .stderr import StderrTail
+from .wire import Launch, Wire
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import Dispatcher
+
+    from .bridge import SdkPipes
+    from .dispatcher import PipeDispatcher
+
+__all__ = ["StdioWire", "open_stdio"]
+
+LAST_READ = 0.25
+"""Seconds given to the rest of what a dead server wrote, and to the exit of one that closed its pipe."""
+
+
+class StdioWire(Wire):
+    """One server process. Made by `open_stdio`.
+
+    Args:
+        process: as spawned.
+        native: whether to use our own dispatcher, or the SDK's behind a bridge.
+        max_line: longest message accepted, in bytes.
+    """
+
+    def __init__(self, process: ServerProcess, scrub: Callable[[str], str], *, native: bool, max_line: int) -> None:
+        super().__init__(scrub)
+        self.pid = process.pid
+        self.process = process
+        self.tail = StderrTail(process.stderr, scrub)
+        self._native = native
+        self._max_line = max_line
+        self._pipes: PipeDispatcher | SdkPipes | None = None
+        self._dispatcher_made = trio.Event()
+
+    def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
+        process = self.process
+        if self._native:
+            from .dispatcher import PipeDispatcher
+
+            pipe = PipeDispatcher(
+                process.stdout, process.stdin, on_list_changed=on_list_changed, max_line=self._max_line
+            )
+            self._pipes = pipe
+            self._dispatcher_made.set()
+            return pipe
+        from .bridge import SdkPipes
+
+        bridge = SdkPipes(process.stdout, process.stdin, max_line=self._max_line)
+        self._pipes = bridge
+        self._dispatcher_made.set()
+        return bridge.dispatcher
+
+    def dispatcher_ended(self) -> None:
+        """Nothing: `attend` sees it too, and knows more."""
+
+    def stderr_tail(self) -> str:
+        return self.tail.text()
+
+    def last_words(self) -> str:
+        line = self.tail.last_line()
+        if not line and self._pipes is not None and self._pipes.last_garbage:
+            line = f"on stdout: {self.scrub(self._pipes.last_garbage)}"
+        return line
+
+    def read_all(self) -> bool:
+        return self.process.unread_stdin() in (0, None)
+
+    @property
+    def restartable(self) -> bool:
+        return True
+
+    async def attend(self) -> None:
+        """Find out how it ended, and say so to everybody who waits for it."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._first_sign, nursery.cancel_scope)
+        process, pipes = self.process, self._pipes
+        how = ""
+        if not process.gone.is_set():
+            how = "closed its stdout" if pipes is not None and pipes.closed.is_set() else "closed its stdin"
+        with trio.move_on_after(LAST_READ):
+            if pipes is not None:
+                await pipes.closed.wait()
+            await process.gone.wait()
+            await self.tail.ended.wait()
+        if process.gone.is_set():
+            how = process.how_it_ended()
+        if pipes is not None:
+            pipes.shut()
+        words = self.last_words()
+        self.lose(f"the server {how}: {words}" if words else f"the server {how}")
+
+    async def _first_sign(self, scope: trio.CancelScope) -> None:
+        async def gone() -> None:
+            await self.process.gone.wait()
+            scope.cancel()
+
+        async def failed() -> None:
+            await self._dispatcher_made.wait()
+            assert self._pipes is not None
+            await self._pipes.failed.wait()
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(gone)
+            nursery.start_soon(failed)
+
+
+@asynccontextmanager
+async def open_stdio(
+    launch: Launch, scrub: Callable[[str], str], *, warden: GroupWatch | None, native: bool, max_line: int
+) -> AsyncIterator[StdioWire]:
+    """Start the server; leaving ends its whole group, within 6 s, even when cancelled (at once unless ``wire.graceful``).
+
+    Raises:
+        SpawnFailed: it could not be started.
+        Stuck: on leaving: the process survived SIGKILL.
+    """
+    assert launch.command is not None
+    process = await spawn(launch.command, launch.args, env=launch.env, cwd=launch.cwd, warden=warden)
+    wire = StdioWire(process, scrub, native=native, max_line=max_line)
+    helpers = trio.CancelScope(shield=True)
+
+    async def backstage() -> None:
+        with helpers:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(process.watch)
+                nursery.start_soon(wire.tail.drain)
+                nursery.start_soon(wire.attend)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(backstage)
+        try:
+            yield wire
+        finally:
+            try:
+                await process.stop(grace=wire.graceful)
+            finally:
+                helpers.cancel()
+                process.close_pipes()

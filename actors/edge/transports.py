@@ -1,0 +1,54 @@
+"""The only place that chooses a transport: an entry in, an open `Wire` out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from ..model.config import ServerEntry
+from .lines import DEFAULT_MAX_LINE
+from .process import GroupWatch
+from .stdio import open_stdio
+from .streams import open_http, open_memory
+from .wire import Launch, Wire
+
+__all__ = ["TESTED_SDK", "native_is_tested", "open_wire"]
+
+TESTED_SDK = "2.3"
+"""The minor version of ``mcp`` whose `Dispatcher` protocol `PipeDispatcher` was compared with the SDK's own."""
+
+
+def native_is_tested() -> bool:
+    """Whether the installed SDK is the minor version our dispatcher was tested with."""
+    return ".".join(importlib.metadata.version("mcp").split(".")[:2]) == TESTED_SDK
+
+
+def open_wire(
+    entry: ServerEntry,
+    launch: Launch,
+    scrub: Callable[[str], str],
+    *,
+    warden: GroupWatch | None = None,
+    native: bool = True,
+    max_line: int = DEFAULT_MAX_LINE,
+) -> AbstractAsyncContextManager[Wire]:
+    """Choose and open the transport of an entry.
+
+    Args:
+        entry: says which kind.
+        launch: the same, expanded.
+        scrub: removes secrets from a text.
+        warden: told of each process group.
+        native: our dispatcher over stdio, or the SDK's.
+        max_line: longest message over stdio, in bytes.
+
+    Raises:
+        SpawnFailed: on entering: a process could not be started.
+        Exception: whatever an HTTP client raises; possibly in groups.
+    """
+    if entry.server is not None:
+        return open_memory(entry.server, scrub)
+    if launch.url is not None:
+        return open_http(launch, scrub, sse=entry.type == "sse")
+    return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)

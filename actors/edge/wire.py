@@ -1,0 +1,97 @@
+"""What every transport looks like from above: a dispatcher, and the knowledge of how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import Dispatcher
+
+__all__ = ["HttpRefused", "Launch", "Wire", "one_line"]
+
+
+class Launch(Protocol):
+    """An entry with its variables expanded, ready to be run or connected to."""
+
+    command: str | None
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str | None
+    url: str | None
+    headers: Mapping[str, str]
+    secrets: set[str]
+
+
+class HttpRefused(Exception):
+    """A server refused the connection itself; the message is one line."""
+
+    def __init__(self, reason: str, needs_auth: bool) -> None:
+        self.needs_auth = needs_auth
+        super().__init__(reason)
+
+
+class Wire:
+    """One open transport. Subclasses fill in what theirs can tell.
+
+    Args:
+        scrub: takes a text and returns it without secrets.
+
+    Attributes:
+        pid: of the server process, or None.
+        lost: set when it ended by itself; `reason` is then one line, scrubbed.
+        needs_auth: it was refused for want of a login.
+        graceful: whether leaving it gives a process the time to end by itself.
+    """
+
+    pid: int | None = None
+
+    def __init__(self, scrub: Callable[[str], str] = str) -> None:
+        self.scrub = scrub
+        self.lost = trio.Event()
+        self.reason = ""
+        self.needs_auth = False
+        self.graceful = False
+
+    def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
+        """Make the dispatcher, once; not before the SDK is imported.
+
+        Args:
+            on_list_changed: for a dispatcher that can take tools/list_changed by itself.
+        """
+        raise TypeError(f"{type(self).__name__} is no complete wire")
+
+    def lose(self, reason: str) -> None:
+        """Record that it ended, and why; the first reason stays."""
+        if not self.lost.is_set():
+            self.reason = one_line(self.scrub(reason))
+            self.lost.set()
+
+    def dispatcher_ended(self) -> None:
+        """The dispatcher's ``run`` returned; a wire that has no better source of its end takes this for it."""
+        self.lose("the server closed the connection")
+
+    def stderr_tail(self) -> str:
+        """The end of the process's stderr, scrubbed; empty where there is none."""
+        return ""
+
+    def last_words(self) -> str:
+        """The last line that may explain a failure, scrubbed, or empty."""
+        return ""
+
+    def read_all(self) -> bool:
+        """Whether the server may have read all that was sent to it (True when that cannot be told)."""
+        return True
+
+    @property
+    def restartable(self) -> bool:
+        """Whether its peer may have died of what was sent, so that opening it anew makes sense."""
+        return False
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """Fold a text into one line of at most ``limit`` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

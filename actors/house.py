@@ -1,0 +1,181 @@
+"""The house: the two supervisors and everything that must outlive an actor, started together and closed in order."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import trio
+
+from ..supervision import Backoff, Cell, ChildSpec, ChildState, Intensity, Restart, Shutdown, Supervisor
+from .board import Board
+from .calls import Calls
+from .coordinator import Coordinator, Run
+from .desk import Desk
+from .host import Host
+from .model.config import ConfigState, ServerEntry
+from .model.diff import launch_key
+from .model.projection import project
+from .model.snapshot import Budget, NativeTool, Snapshot
+from .model.status import Lifecycle
+from .operations import Operations
+from .ports import Connect, EraMemory, Store
+from .projector import Projector
+from .server import ServerActor, ServerSettings
+
+__all__ = ["House"]
+
+CLOSE_BUDGET = 10.0
+"""Seconds that closing may take in all."""
+
+CORE_BACKOFF = Backoff(base=0.02, max=1.0, reset_after=5.0)
+CORE_INTENSITY = Intensity(restarts=20, window=30.0, then="escalate")
+
+EXIT_GRACE = 6.0
+"""Seconds that a server's orderly end may take after its calls have drained: stdin closed, SIGTERM, SIGKILL."""
+
+
+class House:
+    """What `open_host` opens.
+
+    Args:
+        store: where the configuration lives.
+        run: runs the store's work.
+        first: the first configuration.
+        natives, budget: for the catalog.
+        connect: opens connections.
+        settings, backoff, intensity: of the server actors.
+        operation_timeout: seconds.
+        rng: for jitter.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        run: Run,
+        first: ConfigState,
+        natives: tuple[NativeTool, ...],
+        budget: Budget,
+        connect: Connect,
+        settings: ServerSettings,
+        backoff: Backoff,
+        intensity: Intensity,
+        operation_timeout: float,
+        rng: random.Random,
+    ) -> None:
+        self._connect = connect
+        self._settings = settings
+        self._backoff = backoff
+        self._intensity = intensity
+        self._eras: EraMemory = {}
+        self._closing = False
+        self._board = Board(first)
+        self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget))
+        self._core = Supervisor("core", rng=rng)
+        self._pool = Supervisor("servers", rng=rng, observe=self._observe)
+        self._projector = Projector(self._board, self._cell, natives, budget)
+        self._coordinator = Coordinator(
+            board=self._board,
+            desk=Desk(),
+            store=store,
+            pool=self._pool,
+            spec_for=self._spec_for,
+            run=run,
+            drain=settings.drain,
+        )
+        operations = Operations(
+            core=self._core,
+            pool=self._pool,
+            board=self._board,
+            cell=self._cell,
+            closing=self._is_closing,
+            timeout=operation_timeout,
+        )
+        calls = Calls(board=self._board, cell=self._cell, natives=natives, closing=self._is_closing)
+        self.host = Host(
+            core=self._core,
+            pool=self._pool,
+            board=self._board,
+            cell=self._cell,
+            operations=operations,
+            calls=calls,
+            drain=settings.drain,
+        )
+
+    def _is_closing(self) -> bool:
+        return self._closing
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start both supervisors, the projector and the coordinator, which hands over the servers. A checkpoint."""
+        # Shielded: a cancelled program still closes in order, by `close`.
+        await nursery.start(partial(self._pool.run, shielded=True))
+        await nursery.start(partial(self._core.run, shielded=True))
+        # The coordinator may finish a write; the projector has nothing to finish.
+        for name, body, grace in (
+            ("projector", self._projector, 0.0),
+            ("coordinator", self._coordinator, CLOSE_BUDGET),
+        ):
+            spec = ChildSpec(
+                name=name,
+                body=body,
+                restart=Restart.PERMANENT,
+                backoff=CORE_BACKOFF,
+                intensity=CORE_INTENSITY,
+                shutdown=Shutdown(grace=grace, join=1.0),
+                # An operation waits in its caller's task: there are never more requests than callers.
+                mailbox=float("inf"),
+            )
+            await self._core.start(spec)
+
+    def _spec_for(self, entry: ServerEntry) -> ChildSpec:
+        key = launch_key(entry)
+
+        def newest() -> ServerEntry:
+            # Keys that do not ask for a new process (timeouts) may have changed since this one was specified.
+            now = self._board.config.config.get(entry.name)
+            return now if now is not None and launch_key(now) == key else entry
+
+        settings = self._settings
+        return ChildSpec(
+            name=entry.name,
+            body=ServerActor(newest, connect=self._connect, board=self._board, eras=self._eras, settings=settings),
+            restart=Restart.PERMANENT,
+            backoff=self._backoff,
+            intensity=self._intensity,
+            shutdown=Shutdown(grace=settings.drain + EXIT_GRACE, join=5.0),
+            key=key,
+        )
+
+    def _observe(self, state: ChildState) -> None:
+        """The supervisor's word, as a value of the model, on the board."""
+        if state.stage == "removed":
+            self._board.set_lifecycle(state.name, None)
+            return
+        self._board.set_lifecycle(
+            state.name,
+            Lifecycle(
+                stage=state.stage,
+                generation=state.generation,
+                restarts=state.restarts,
+                # A replacement that waits for the old one's end is a first start: calls wait for it.
+                first=state.first or state.pending,
+                next_retry_at=state.next_retry_at,
+                attempt=state.attempt,
+                error=state.reason,
+            ),
+        )
+
+    async def close(self) -> None:
+        """Close in order, within the budget, whatever the servers do; shielded. A checkpoint."""
+        self._closing = True
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_BUDGET):
+            await self._core.stop_child("coordinator")
+            await self._pool.stop()
+            await self._core.stop()
+        # Past the budget nothing is waited for but what no scope can cut short.
+        self._pool.abort()
+        self._core.abort()
+        self._board.close()
+        self._cell.close()
+        await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,0 +1,259 @@
+"""The projection of one server: its row before the budget has cut, and after.
+
+Two stages: a `Row` depends on the server's own entry and status alone; a `Shown`, kept in its row, on how many of its tools
+the budget keeps as well. Nothing here raises: what an entry or a status makes raise becomes the error of its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any
+
+from attrs import define, field, frozen
+
+from .config import ServerEntry
+from .mask import mask_args, mask_text, mask_url
+from .naming import wire_name
+from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of
+from .snapshot import Phase, ServerState, ToolRef, ToolState, WireTool
+from .status import ServerStatus, ToolDef
+from .tool import Tool, make_tools, one_line
+
+__all__ = ["Block", "Row", "Shown", "make_row"]
+
+_CUTS_KEPT = 4  # cuts a row remembers: toggling to and fro moves the cut between two
+
+
+@frozen(eq=False)
+class Block:
+    """A server's part of the catalog: its tools on the wire by wire name, and their hashes in a row."""
+
+    tools: tuple[Tool, ...]
+    wires: tuple[WireTool, ...]
+    digests: bytes
+
+    def same(self, other: Block) -> bool:
+        """Whether the other one sends the very same objects."""
+        return len(self.wires) == len(other.wires) and all(a is b for a, b in zip(self.wires, other.wires, strict=True))
+
+
+@define(eq=False)
+class Shown:
+    """A server after the cut: its published row, and its block of the catalog."""
+
+    state: ServerState
+    block: Block
+
+
+_BY_BARE = attrgetter("ref.bare")
+_BY_WIRE_NAME = attrgetter("wire.wire_name")
+
+
+@define(eq=False)
+class Row:
+    """A server before the cut.
+
+    Args:
+        entry, status, taken: what it was made from (``taken``: wire names that are native tools').
+        advertised: the list as in the status, for recognition.
+        tools: in the order advertised.
+        facts: the arguments of its `ServerState`, but for its tools.
+        fixed: for each tool its state when the budget has no say in it, else None.
+        extra: tools that are shown but not known: excluded names of a server without a list.
+        pinned, others: the tools the budget decides about, the first kept to the last kept.
+    """
+
+    entry: ServerEntry
+    status: ServerStatus
+    taken: frozenset[str]
+    advertised: tuple[ToolDef, ...] | None
+    priority: float
+    tools: tuple[Tool, ...]
+    facts: Mapping[str, Any]
+    fixed: tuple[ToolState | None, ...]
+    extra: tuple[ToolState, ...]
+    pinned: tuple[Tool, ...]
+    others: tuple[Tool, ...]
+    pinned_victims: tuple[ToolRef, ...] = field(init=False)
+    other_victims: tuple[ToolRef, ...] = field(init=False)
+    _cuts: dict[tuple[int, int, int | None], Shown] = field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        # The first to go first, so that what the budget drops of a list is a beginning of this.
+        self.pinned_victims = tuple(tool.ref for tool in reversed(self.pinned))
+        self.other_victims = tuple(tool.ref for tool in reversed(self.others))
+
+    def cut(self, pinned: int, others: int, cap: int | None) -> Shown:
+        """The server when so many of its tools are kept.
+
+        Args:
+            pinned, others: how many of the two lists are kept: their first ones.
+            cap: the budget, for the words.
+        """
+        if pinned == len(self.pinned) and others == len(self.others):
+            cap = None  # nothing to explain
+        key = (pinned, others, cap)
+        found = self._cuts.get(key)
+        if found is None:
+            found = self._make(pinned, others, cap)
+            if len(self._cuts) >= _CUTS_KEPT:
+                self._cuts.clear()
+            self._cuts[key] = found
+        return found
+
+    def _make(self, pinned: int, others: int, cap: int | None) -> Shown:
+        kept = sorted((*self.pinned[:pinned], *self.others[:others]), key=_BY_WIRE_NAME)
+        wired = {tool.wire.bare for tool in kept}
+        over = f"over the budget of {cap} tools"
+        states = tuple(
+            done
+            if done is not None
+            else tool.state(True, "on_wire", None)
+            if tool.wire.bare in wired
+            else tool.state(True, "over_budget", over)
+            for tool, done in zip(self.tools, self.fixed, strict=True)
+        )
+        block = Block(tuple(kept), tuple(tool.wire for tool in kept), b"".join(tool.digest for tool in kept))
+        return Shown(ServerState(**self.facts, tools=states + self.extra), block)
+
+
+def _place(entry: ServerEntry) -> str:
+    if entry.source is None:
+        return f"the entry {entry.name!r}"
+    line = "" if entry.line is None else f":{entry.line}"
+    return f"the entry {entry.name!r} ({entry.source}{line})"
+
+
+def _excluded(entry: ServerEntry, bare: str) -> str:
+    if bare in entry.exclude:
+        return f"excluded by {_place(entry)}"
+    return f"not in the include list of {_place(entry)}"
+
+
+def _down(phase: Phase, error: str | None) -> str:
+    why = f": {error}" if error else ""
+    return {
+        "parked": f"its server is parked{why}",
+        "needs_auth": f"its server needs a login{why}",
+        "disabled": "its server is disabled",
+        "untrusted": "its server is not trusted yet",
+        "invalid": f"its server's entry cannot be used{why}",
+        "stopping": "its server is disabled and being stopped",
+    }[phase]
+
+
+def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
+    phase = phase_of(entry, status)
+    life, report = status.lifecycle, live_report(status)
+    connected = report is not None and report.connected
+    died = life is not None and not (life.first and connected)
+    return {
+        "name": entry.name,
+        "command": None if entry.command is None else mask_text(entry.command),
+        "args": mask_args(entry.args),
+        "url": None if entry.url is None else mask_url(entry.url),
+        "source": entry.source,
+        "connected": connected,
+        "phase": phase,
+        "error": error_of(phase, entry, status),
+        "list_error": None if report is None else report.list_error,
+        "list_state": list_state_of(status),
+        "restarts": 0 if life is None else life.restarts,
+        "next_retry_at": None if life is None else life.next_retry_at,
+        "attempt": None if life is None else life.attempt,
+        "generation": 0 if life is None else life.generation,
+        "pid": report.pid if connected and report is not None else None,
+        "protocol_version": report.protocol_version if connected and report is not None else None,
+        "stderr_tail": report.stderr_tail if died and report is not None else "",
+    }
+
+
+def _failed_facts(entry: ServerEntry, error: Exception) -> dict[str, Any]:
+    return {"name": entry.name, "phase": "invalid", "error": f"it cannot be shown: {one_line(error)}"}
+
+
+def _priority(entry: ServerEntry) -> float:
+    try:
+        return entry.priority if isinstance(entry.priority, int) else float(entry.priority)
+    except Exception:
+        return 0
+
+
+def _fixed(entry: ServerEntry, tool: Tool, down: str | None, taken: frozenset[str]) -> ToolState | None:
+    """The state of a tool the budget has no say in, or None. The order of the questions is that of the verdicts."""
+    try:
+        bare = tool.wire.bare
+        enabled = entry.allows(bare)
+        if not enabled:
+            return tool.state(False, "excluded", _excluded(entry, bare))
+        if down is not None:
+            return tool.state(True, "server_down", down)
+        if tool.flaw is not None:
+            return tool.state(True, "quarantined", tool.flaw)
+        if tool.wire.wire_name in taken:
+            return tool.state(True, "quarantined", "a native tool has its wire name")
+    except Exception as error:
+        return tool.state(False, "quarantined", f"its entry's lists cannot be used: {one_line(error)}")
+    return None
+
+
+def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
+    """What is known of the tools of a server that has not listed any: the excluded names."""
+    return tuple(
+        ToolState(
+            bare=bare,
+            enabled=entry.allows(bare),
+            wire_name=wire_name(entry.name, bare),
+            verdict="excluded",
+            reason=_excluded(entry, bare),
+        )
+        for bare in dict.fromkeys(entry.exclude)
+    )
+
+
+def make_row(entry: ServerEntry, status: ServerStatus, taken: frozenset[str], old: Row | None = None) -> Row:
+    """Everything about a server that does not depend on the others. Total: it never raises.
+
+    Args:
+        entry: as configured.
+        status: what is known of it.
+        taken: wire names that belong to native tools.
+        old: its row before; what is the same in it is used again.
+    """
+    tools: tuple[Tool, ...] = ()
+    extra: tuple[ToolState, ...] = ()
+    try:
+        facts = _facts(entry, status)
+        if status.tools is None:
+            extra = _unlisted(entry)
+    except Exception as error:
+        facts = _failed_facts(entry, error)
+    try:
+        if status.tools is not None:
+            known = old is not None and old.advertised is status.tools
+            before = () if old is None else old.tools
+            tools = before if known else make_tools(entry.name, status.tools, before)
+    except Exception as error:
+        facts = _failed_facts(entry, error)
+    phase: Phase = facts["phase"]
+    down = _down(phase, facts["error"]) if phase in DOWN_PHASES else None
+    fixed = tuple(_fixed(entry, tool, down, taken) for tool in tools)
+    open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
+    try:
+        pins = frozenset(entry.pin)
+    except Exception:
+        pins = frozenset()
+    return Row(
+        entry=entry,
+        status=status,
+        taken=taken,
+        advertised=status.tools,
+        priority=_priority(entry),
+        tools=tools,
+        facts=facts,
+        fixed=fixed,
+        extra=extra,
+        pinned=tuple(tool for tool in open_ if tool.ref.bare in pins),
+        others=tuple(tool for tool in open_ if tool.ref.bare not in pins),
+    )

@@ -1,0 +1,51 @@
+"""The projector: the one publisher of snapshots.
+
+Theory of operation
+    It waits for the board to change, projects it (pure, in `model.projection`) and publishes the result when it differs.
+    Changes that come while it works are conflated: the next round reads the board as it is then. It holds nothing that a
+    restart would miss: a new incarnation reads the board and goes on, with versions that only grow. Readers read the cell
+    and never wait for it, so that a dead projector means a stale snapshot, never a hung reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..supervision import Cell, Context
+from .board import Board
+from .model.projection import Memo, project
+from .model.snapshot import Budget, NativeTool, Snapshot
+
+__all__ = ["Projector"]
+
+
+class Projector:
+    """The body of the projector's child specification; each incarnation is one call of it.
+
+    Args:
+        board: what is projected.
+        cell: where the snapshot is published.
+        natives: the embedder's own tools.
+        budget: the cap on the catalog.
+    """
+
+    def __init__(self, board: Board, cell: Cell[Snapshot], natives: Sequence[NativeTool], budget: Budget) -> None:
+        self._board = board
+        self._cell = cell
+        self._natives = tuple(natives)
+        self._budget = budget
+
+    async def __call__(self, ctx: Context) -> None:
+        """Run one incarnation; a checkpoint."""
+        memo = Memo()
+        ctx.started()
+        ctx.healthy()
+        async for version in self._board.changes():
+            self._publish(version, memo)
+
+    def _publish(self, version: int, memo: Memo) -> None:
+        before = self._cell.value
+        after = project(self._board.config, self._board.statuses, self._natives, self._budget, before, memo)
+        if after is not before:
+            self._cell.set(after)
+        self._board.mark_projected(version)

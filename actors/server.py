@@ -1,0 +1,242 @@
+"""The server actor: one incarnation of one server, from spawn to the last byte.
+
+Theory of operation
+    The body connects, lists, opens its `Line` and then waits for whichever comes first: the connection is lost (it
+    raises, and the supervisor decides) or it is asked to stop (it drains and returns). The connection is entered and left
+    in the body's own task; what it reports goes to the board, stamped with its generation.
+
+    | state      | what it waits for            | on success | on loss or timeout   | on a stop                  |
+    |------------|------------------------------|------------|----------------------|----------------------------|
+    | connecting | spawn, handshake             | listing    | raise                | cancel: no grace           |
+    | listing    | the first complete list      | ready      | raise                | cancel: no grace           |
+    | ready      | loss, list_changed, stop     | –          | raise                | close line, drain, return  |
+    | needs_auth | stop (a restart tries again) | –          | –                    | return                     |
+
+    A list_changed is answered by one listing after the announcements have settled for 50 ms, or 1 s after the first. A
+    listing that fails keeps the last good list and is tried again with growing pauses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import trio
+from attrs import frozen
+
+from ..supervision import Context
+from .board import Board
+from .line import Line, Stop
+from .model.config import ServerEntry
+from .model.status import Report
+from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing
+
+_E = TypeVar("_E", bound=BaseException)
+
+__all__ = ["ServerActor", "ServerLost", "ServerSettings"]
+
+
+@frozen
+class ServerSettings:
+    """The times of a server actor, in seconds.
+
+    Args:
+        connect_timeout: from spawn to the first complete list, unless the entry says otherwise.
+        list_timeout: of one later listing.
+        settle, settle_max: a list is fetched when announcements have been silent for ``settle``, at the latest
+            ``settle_max`` after the first.
+        drain: how long calls in flight may go on after a stop.
+        relist_pause, relist_pause_max: first and longest pause after a listing that failed.
+    """
+
+    connect_timeout: float = 60.0
+    list_timeout: float = 30.0
+    settle: float = 0.05
+    settle_max: float = 1.0
+    drain: float = 10.0
+    relist_pause: float = 1.0
+    relist_pause_max: float = 30.0
+
+
+_CLOSED = Stop("the host is closing", 0.0)
+
+
+class ServerLost(Exception):
+    """The connection was lost by itself; ``reason`` is one line."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class ServerActor:
+    """The body of one server's child specification; each incarnation is one call of it.
+
+    Args:
+        entry: gives the entry to connect with, asked anew by each incarnation.
+        connect: opens a connection.
+        board: where reports and the line go.
+        eras: which protocol era each server was last met in.
+        settings: its times.
+    """
+
+    def __init__(
+        self,
+        entry: Callable[[], ServerEntry],
+        *,
+        connect: Connect,
+        board: Board,
+        eras: EraMemory,
+        settings: ServerSettings,
+    ) -> None:
+        self._entry = entry
+        self._connect = connect
+        self._board = board
+        self._eras = eras
+        self._settings = settings
+
+    async def __call__(self, ctx: Context) -> None:
+        """Run one incarnation; a checkpoint.
+
+        Raises:
+            ConnectionFailed: it could not connect, list, or do so in time.
+            ServerLost: the connection was lost.
+        """
+        incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings)
+        ctx.started()
+        try:
+            await incarnation.run(self._connect, self._eras)
+        except ConnectionFailed as failed:
+            incarnation.report(error=failed.reason, stderr_tail=failed.stderr_tail, needs_auth=failed.needs_auth)
+            if not failed.needs_auth:
+                raise
+            # Trying again without a login is futile and may lock an account: wait to be restarted by hand.
+            await ctx.wait_stop()
+
+
+class _Incarnation:
+    def __init__(self, entry: ServerEntry, ctx: Context, board: Board, settings: ServerSettings) -> None:
+        self.entry = entry
+        self.ctx = ctx
+        self.board = board
+        self.settings = settings
+        self.changed = trio.Event()
+        self.changed_at = -math.inf
+        self.line: Line | None = None
+
+    def report(self, connection: Connection | None = None, *, listing: Listing | None = None, **said: object) -> None:
+        if connection is not None:
+            said |= {"connected": True, "pid": connection.pid, "protocol_version": connection.protocol_version}
+        if listing is not None:
+            said |= {"list_error": "; ".join(listing.problems) or None}
+        self.board.report(
+            self.entry.name,
+            Report(generation=self.ctx.generation, **said),  # type: ignore[arg-type]
+            None if listing is None else listing.tools,
+        )
+
+    def on_list_changed(self) -> None:
+        self.changed_at = trio.current_time()
+        self.changed.set()
+
+    async def run(self, connect: Connect, eras: EraMemory) -> None:
+        self.report()
+        patience = self.entry.connect_timeout or self.settings.connect_timeout
+        connection: Connection | None = None
+        failure: ConnectionFailed | ServerLost | None = None
+        with trio.CancelScope(deadline=trio.current_time() + patience) as limit:
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._abandon_on_stop, limit)
+                    async with connect(self.entry, eras=eras, on_list_changed=self.on_list_changed) as connection:
+                        self.report(connection)
+                        listing = await self._first_list(connection)
+                        limit.deadline = math.inf
+                        await self._serve(connection, listing)
+                    nursery.cancel_scope.cancel()
+            except* ServerLost as lost:
+                failure = _leaf(lost)
+                self.report(error=failure.reason, stderr_tail=_tail(connection))
+            except* ConnectionFailed as failed:
+                failure = _leaf(failed)
+        if failure is not None:
+            raise failure
+        if limit.cancelled_caught and not self.ctx.stopping.is_set():
+            missing = "the handshake" if connection is None else "its tool list"
+            raise ConnectionFailed(
+                f"no answer within {patience:g} s (it waited for {missing})", stderr_tail=_tail(connection)
+            )
+
+    async def _abandon_on_stop(self, limit: trio.CancelScope) -> None:
+        await self.ctx.wait_stop()
+        if self.line is None:
+            limit.cancel()
+
+    async def _first_list(self, connection: Connection) -> Listing:
+        try:
+            return await connection.list_tools()
+        except ListFailed as failed:
+            raise ConnectionFailed(f"tools/list: {failed.reason}", stderr_tail=connection.stderr_tail()) from None
+        except ConnectionLost as lost:
+            raise ConnectionFailed(lost.reason, stderr_tail=connection.stderr_tail()) from None
+
+    async def _serve(self, connection: Connection, listing: Listing) -> None:
+        line = self.line = Line(self.entry.name, self.ctx.generation, connection)
+        self.report(connection, listing=listing, ready=True)
+        self.board.open_line(line)
+        self.ctx.healthy()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._notice_loss, connection)
+                nursery.start_soon(self._follow_list, connection)
+                await self.ctx.wait_stop()
+                stop = self.ctx.stop_reason if isinstance(self.ctx.stop_reason, Stop) else _CLOSED
+                line.close(stop.reason)
+                self.board.close_line(line)
+                await line.drain(stop.drain)
+                nursery.cancel_scope.cancel()
+        finally:
+            self.board.close_line(line)
+
+    async def _notice_loss(self, connection: Connection) -> None:
+        raise ServerLost(await connection.wait_lost())
+
+    async def _follow_list(self, connection: Connection) -> None:
+        settings = self.settings
+        pause = settings.relist_pause
+        while True:
+            await self.changed.wait()
+            await self._settle()
+            # Cleared before the request: what is announced while the answer is under way is fetched again.
+            self.changed = trio.Event()
+            try:
+                with trio.fail_after(settings.list_timeout):
+                    listing = await connection.list_tools()
+            except ConnectionLost:
+                return
+            except (ListFailed, trio.TooSlowError) as error:
+                reason = getattr(error, "reason", f"no answer within {settings.list_timeout:g} s")
+                self.report(connection, ready=True, list_error=f"tools/list: {reason}")
+                with trio.move_on_after(pause):
+                    await self.changed.wait()
+                pause = min(2 * pause, settings.relist_pause_max)
+                self.changed.set()
+                continue
+            pause = settings.relist_pause
+            self.report(connection, listing=listing, ready=True)
+
+    async def _settle(self) -> None:
+        latest = trio.current_time() + self.settings.settle_max
+        # Not an event per announcement: 20,000 of them a second must cost 20 wake-ups, not 20,000.
+        while (quiet := min(self.changed_at + self.settings.settle, latest)) > trio.current_time():  # noqa: ASYNC110
+            await trio.sleep_until(quiet)
+
+
+def _tail(connection: Connection | None) -> str:
+    return "" if connection is None else connection.stderr_tail()
+
+
+def _leaf(group: BaseExceptionGroup[_E]) -> _E:
+    first = group.exceptions[0]
+    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,75 @@
+"""What the tests of the command line share: a folder with an mcp.json, and the real program run in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playbill.actors import servers
+
+Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
+WriteConfig = Callable[..., Path]
+
+PROGRAM = [sys.executable, "-m", "playbill.actors.cli"]
+
+
+def shipped(name: str, **more: Any) -> dict[str, Any]:
+    """An entry for one of the servers that ship with Playbill."""
+    return {"command": sys.executable, "args": [str(servers.path(name))], **more}
+
+
+@pytest.fixture
+def entry() -> Callable[..., dict[str, Any]]:
+    """Makes entries for shipped servers."""
+    return shipped
+
+
+@pytest.fixture
+def write_config(tmp_path: Path) -> WriteConfig:
+    """Writes ``mcp.json`` into the test's folder: entries as keywords, or a text."""
+
+    def write(text: str | None = None, /, **entries: Any) -> Path:
+        path = tmp_path / "mcp.json"
+        path.write_text(json.dumps({"mcpServers": entries}) if text is None else text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An environment without the tester's own settings: no config, no cache, no colour asked for."""
+    home = tmp_path / "home"
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PLAYBILL", "XDG_")) and name not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS")
+    }
+    return {**kept, "HOME": str(home)}
+
+
+@pytest.fixture
+def playbill(tmp_path: Path, environment: dict[str, str]) -> Playbill:
+    """Runs the program to its end in the test's folder; whatever it does, no traceback reaches a person."""
+
+    def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*PROGRAM, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**environment, **environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    return run

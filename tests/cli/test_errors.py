@@ -1,0 +1,76 @@
+"""Errors become one line and one exit code."""
+
+from __future__ import annotations
+
+import pytest
+from playbill.actors import (
+    CallTimeout,
+    ConfigError,
+    HostClosed,
+    OperationTimeout,
+    PlaybillError,
+    ProfileMismatch,
+    ServerDied,
+    ServerExists,
+    ServerUnavailable,
+    ToolNotOffered,
+    UnknownServer,
+    UnknownTool,
+    WriteFailed,
+)
+from playbill.actors.cli.errors import CliError, Exit, explain, one_line
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UnknownServer("a"), 2),
+        (UnknownTool("a"), 2),
+        (ServerExists("a"), 2),
+        (ConfigError("a"), 3),
+        (ServerUnavailable("a", "b"), 4),
+        (ServerDied("a", "b"), 4),
+        (CallTimeout("a", 1), 4),
+        (ToolNotOffered("a", "b"), 1),
+        (WriteFailed("a", "b"), 1),
+        (OperationTimeout("a", 1, None), 1),
+        (ProfileMismatch("a"), 1),
+        (HostClosed(), 1),
+    ],
+)
+def test_each_error_of_a_host_has_its_exit_code_and_its_own_words(error: PlaybillError, code: int) -> None:
+    assert explain(error) == (code, str(error))
+
+
+def test_every_kind_of_error_a_host_raises_is_in_the_table_above() -> None:
+    tested = {row.values[0].__class__ if hasattr(row, "values") else type(row[0]) for row in _rows()}  # type: ignore[attr-defined]
+    assert set(PlaybillError.__subclasses__()) <= tested
+
+
+def _rows() -> list[object]:
+    (mark,) = (
+        each
+        for each in test_each_error_of_a_host_has_its_exit_code_and_its_own_words.pytestmark  # type: ignore[attr-defined]
+        if each.name == "parametrize"
+    )
+    return list(mark.args[1])
+
+
+def test_of_a_group_the_error_with_a_code_of_its_own_is_told() -> None:
+    group = ExceptionGroup("", [ValueError("noise"), ExceptionGroup("", [ServerDied("clock", "killed by SIGKILL")])])
+    assert explain(group) == (4, "server 'clock' died during the call: killed by SIGKILL")
+
+
+def test_an_interruption_in_a_group_wins_and_says_nothing() -> None:
+    assert explain(BaseExceptionGroup("", [CliError(Exit.USAGE, "x"), KeyboardInterrupt()])) == (130, "")
+
+
+def test_an_error_of_ours_is_named_and_not_thrown_at_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLAYBILL_DEBUG", raising=False)
+    code, line = explain(ZeroDivisionError("division by zero"))
+    assert code == 1
+    assert line.startswith("unexpected ZeroDivisionError: division by zero")
+
+
+def test_what_a_server_says_cannot_drive_the_terminal() -> None:
+    assert one_line("a\x1b[2J\nb\u202ec\x9b") == "a [2J b c "

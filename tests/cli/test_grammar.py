@@ -1,0 +1,104 @@
+"""The grammar: verbs, options and names, and what is said when one is mistyped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from playbill.actors import Config, ServerEntry
+from playbill.actors.cli.app import _verb_first
+from playbill.actors.cli.calling import origin_of
+from playbill.actors.model.naming import wire_name
+
+Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("list --json", "list --json"),
+        ("--json list", "list --json"),
+        ("--config x list", "list --config x"),
+        ("--config=x --json call a {}", "call --config=x --json a {}"),
+        ("--help", "--help"),
+        ("--json", "--json"),
+        ("", ""),
+    ],
+)
+def test_options_may_stand_before_the_verb(typed: str, read: str) -> None:
+    assert _verb_first(typed.split()) == read.split()
+
+
+@pytest.mark.parametrize("verb", ["demo", "list", "tools", "call"])
+def test_the_help_of_each_verb_has_an_example(playbill: Playbill, verb: str) -> None:
+    done = playbill(verb, "--help")
+    assert done.returncode == 0
+    assert f"Example: playbill {verb}" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_the_help_names_every_verb_and_the_exit_codes(playbill: Playbill) -> None:
+    done = playbill("--help")
+    assert done.returncode == 0
+    assert all(word in done.stdout for word in ("demo", "list", "tools", "call", "--version", "Exit codes"))
+    assert playbill().stdout == done.stdout
+
+
+def test_the_version_is_the_distributions(playbill: Playbill) -> None:
+    done = playbill("--version")
+    assert (done.returncode, done.stdout) == (0, f"playbill {version('playbill')}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "part"),
+    [
+        (["lsit"], 'Did you mean "list"?'),
+        (["list", "--jsn"], "Did you mean --json?"),
+        (["list", "--timeout", "soon"], "--timeout"),
+        (["list", "--timeout", "-1"], "above 0"),
+        (["list", "--timeout", "nan"], "above 0"),
+        (["list", "extra"], "too many arguments: 'extra'"),
+        (["call"], "NAME"),
+        (["call", "clock/now", '{"zone":', '"UTC"}'], "JSON with spaces needs quotes"),
+        (["list", "--config"], "--config"),
+    ],
+)
+def test_a_mistyped_command_is_one_line_and_exit_2(playbill: Playbill, typed: list[str], part: str) -> None:
+    done = playbill(*typed)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert part in done.stderr
+    assert done.stderr.startswith("playbill: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["cyclopts", "rich"])
+def test_without_its_extra_the_command_says_what_to_install(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from playbill.actors.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr == "playbill: the command line needs its extra: pip install 'playbill[cli]'\n"
+
+
+def _config(*names: str) -> Config:
+    return Config(tuple(ServerEntry(name, command="x") for name in names))
+
+
+@pytest.mark.parametrize(
+    ("names", "typed", "origin"),
+    [
+        (["clock"], "clock/now", ("clock", "now")),
+        (["@scope", "@scope/server"], "@scope/server/do/it", ("@scope/server", "do/it")),
+        (["clock"], "mcp__clock__now", ("clock", "now")),
+        (["a", "a-b"], "mcp__a-b__c", ("a-b", "c")),
+        (["clock"], "now", None),
+        (["clock"], "mcp__clok__now", None),
+        (["a b"], wire_name("a b", "c"), None),
+    ],
+)
+def test_a_name_tells_its_server_where_it_can(names: list[str], typed: str, origin: Any) -> None:
+    found = origin_of(_config(*names), typed)
+    assert (found and (found[0].name, found[1])) == origin

@@ -1,0 +1,70 @@
+"""Signals end a verb in order: the exit code says which, no traceback, and no process is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+WriteConfig = Callable[..., Path]
+
+SERVER = """
+import os, sys, threading
+from pathlib import Path
+from playbill.actors.servers._stdio import Tool, serve
+
+def hang(cancelled):
+    marker = Path(sys.argv[1])
+    marker.with_suffix(".new").write_text(str(os.getpid()))
+    marker.with_suffix(".new").replace(marker)
+    threading.Event().wait()
+
+serve("hung", "Hung", "", [Tool("hang", "", "", {}, (), hang, slow=True)])
+"""
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> int:
+    """The pid that a server wrote; polls, as another process writes it, until the program itself ends."""
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("signum", "times", "code"),
+    [(signal.SIGINT, 1, 130), (signal.SIGINT, 3, 130), (signal.SIGTERM, 1, 143), (signal.SIGHUP, 1, 129)],
+)
+def test_a_signal_during_a_call_ends_it_in_order(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str], signum: int, times: int, code: int
+) -> None:
+    server, marker = tmp_path / "hung.py", tmp_path / "pid"
+    server.write_text(SERVER)
+    config = write_config(hung={"command": sys.executable, "args": [str(server), str(marker)]})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "playbill.actors.cli", "call", "hung/hang", "--config", str(config)],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    pid = wait_for(marker, process)
+    for _ in range(times):
+        process.send_signal(signum)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (code, b"", b"")
+    assert not is_alive(pid)

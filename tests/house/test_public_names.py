@@ -1,0 +1,128 @@
+"""What is public is exactly what is listed here: a name may be added on purpose, and none may go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import playbill.actors
+import playbill.supervision
+import pytest
+
+ERRORS = [
+    "PlaybillError",
+    "CallTimeout",
+    "ConfigError",
+    "HostClosed",
+    "OperationTimeout",
+    "ProfileMismatch",
+    "ServerDied",
+    "ServerExists",
+    "ServerUnavailable",
+    "ToolNotOffered",
+    "UnknownServer",
+    "UnknownTool",
+    "WriteFailed",
+]
+ACTORS = [
+    *ERRORS,
+    "Budget",
+    "Catalog",
+    "Config",
+    "Event",
+    "Gap",
+    "Host",
+    "NativeTool",
+    "PluginModel",
+    "Readiness",
+    "ServerEntry",
+    "ServerSettings",
+    "ServerState",
+    "Snapshot",
+    "ToolRef",
+    "ToolState",
+    "Why",
+    "WireTool",
+    "open_host",
+]
+SUPERVISION = [
+    "ActorDown",
+    "Ask",
+    "Backoff",
+    "Cell",
+    "ChildSpec",
+    "ChildState",
+    "Context",
+    "Counts",
+    "Escalated",
+    "Event",
+    "Gap",
+    "Intensity",
+    "Latch",
+    "Mailbox",
+    "MailboxFull",
+    "MailboxStatistics",
+    "Ref",
+    "Restart",
+    "Shutdown",
+    "StartFailed",
+    "Stuck",
+    "Supervisor",
+    "TreeNode",
+]
+
+HOST = [
+    "apply",
+    "call",
+    "call_tool",
+    "changes",
+    "events",
+    "pin",
+    "plugin_add",
+    "plugin_remove",
+    "ready",
+    "reload",
+    "restart",
+    "revive",
+    "server_set_enabled",
+    "snapshot",
+    "stderr_tail",
+    "tool_set_enabled",
+    "tree",
+    "trust",
+    "why",
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), [(playbill.actors, ACTORS), (playbill.supervision, SUPERVISION)], ids=["actors", "supervision"]
+)
+def test_the_public_names_are_exactly_those_of_the_contract(module: ModuleType, names: list[str]) -> None:
+    assert sorted(module.__all__) == sorted(names)
+    assert [name for name in names if not hasattr(module, name)] == []
+
+
+def test_the_operations_of_a_host_are_exactly_those_of_the_contract() -> None:
+    public = [name for name in vars(playbill.actors.Host) if not name.startswith("_")]
+    assert sorted(public) == HOST
+
+
+def test_every_error_of_a_host_is_a_playbill_error() -> None:
+    for name in ERRORS:
+        assert issubclass(getattr(playbill.actors, name), playbill.actors.PlaybillError)
+    for name in ("ActorDown", "StartFailed"):
+        assert not hasattr(playbill.actors, name)
+
+
+@pytest.mark.parametrize("module", ["playbill.actors", "playbill.supervision", "playbill.actors.cli"])
+def test_importing_a_package_does_not_import_the_sdk(module: str) -> None:
+    code = f"import sys, {module}; print(sorted({{n.split('.')[0] for n in sys.modules}} & {{'mcp', 'mcp_types'}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_namespace_package_has_no_file_of_its_own() -> None:
+    import playbill
+
+    assert getattr(playbill, "__file__", None) is None

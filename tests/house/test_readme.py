@@ -1,0 +1,74 @@
+"""What the documents show runs: the two commands have the form promised, and every Python example is executed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+HAS_ITS_OWN_TEST = {"supervision.md"}
+DOCUMENTS = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in HAS_ITS_OWN_TEST)]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The code blocks of one language in a Markdown text."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+EXAMPLES = [
+    pytest.param(path, number, id=f"{path.name}-{number}")
+    for path in DOCUMENTS
+    for number, _ in enumerate(blocks(path.read_text("utf-8"), "python"))
+]
+
+
+@pytest.mark.parametrize(("name", "end"), [("demo", "playbill demo"), ("test", "pytest")])
+def test_the_command_is_one_line_and_makes_its_own_environment(name: str, end: str) -> None:
+    marked = rf"^<!-- command: {name} -->\n```sh\n(.*?)```$"
+    (found,) = re.findall(marked, README, re.DOTALL | re.MULTILINE)
+    assert found.count("\n") == 1
+    steps = found.strip().split(" && ")
+    assert steps[0] == "python3 -m venv .venv"
+    assert all(step.startswith(".venv/bin/") for step in steps[1:])
+    assert steps[-1].endswith(end)
+
+
+def test_the_two_commands_come_first() -> None:
+    assert README.index("<!-- command: demo -->") < README.index("<!-- command: test -->") < README.index("\n## ")
+
+
+def test_every_document_has_no_dead_link_into_the_checkout() -> None:
+    texts = [*DOCUMENTS, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"))]
+    dead = [
+        f"{path.relative_to(ROOT)}: {target}"
+        for path in texts
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text("utf-8"))
+        if "://" not in target and not (path.parent / target).exists()
+    ]
+    assert dead == []
+
+
+@pytest.mark.parametrize(("path", "number"), EXAMPLES)
+def test_the_example_runs(path: Path, number: int, tmp_path: Path) -> None:
+    text = path.read_text("utf-8")
+    for config in blocks(text, "json"):
+        (tmp_path / "mcp.json").write_text(config, "utf-8")
+    (tmp_path / "example.py").write_text(blocks(text, "python")[number], "utf-8")
+    # `python`, in the document's mcp.json, is the one that has playbill.
+    here = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "example.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', os.defpath)}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert done.stderr == ""
