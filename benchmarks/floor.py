@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from subprocess import PIPE
 from typing import Any
 
 import trio
@@ -52,7 +53,9 @@ async def start_all(command: Sequence[str], count: int) -> list[BareServer]:
     servers: list[BareServer] = []
 
     async def one() -> None:
-        process = await trio.lowlevel.open_process(list(command), stdin=-1, stdout=-1)
+        # In a session of its own, as Playbill's are: the kernel may share out CPU time by session, and on a machine that is
+        # busy with other things that alone made all the difference.
+        process = await trio.lowlevel.open_process(list(command), stdin=PIPE, stdout=PIPE, start_new_session=True)
         server = BareServer(process)
         servers.append(server)
         await server.make_ready()

@@ -1,151 +1,30 @@
 """Edits of a configuration's text: each the smallest change that does it, checked before it is kept.
 
 Theory of operation. A `Draft` holds a `Document` and, per edited entry, the entry's new text: an edit of one entry touches and
-re-reads that entry alone, so a burst of toggles costs one walk of the file. Adding and removing work on the server map itself.
-Which text is written follows from the keys that are there: a list is edited under the alias the person uses.
+re-reads that entry alone (`config_slice`), so a burst of toggles costs one walk of the file. Adding and removing work on the
+server map itself.
 
-Every edit is checked against the pure meaning of it (`apply_edit`): what the new text reads as must be just that, or the edit is
-refused. `Draft.finish` reads the whole new text once more and compares all of it.
+Every edit is checked against the pure meaning of it (`apply_edit`): what the new text reads as must be just that, or the edit
+is refused. `Draft.finish` reads the whole new text once more and compares all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from attrs import evolve
 
 from ..model.config import Config, ServerEntry
-from ..model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool, apply_edit
+from ..model.edits import AddServer, Edit, RemoveServer, SetPin, apply_edit
 from ..model.errors import ConfigError, PlaybillError
-from .config_entry import EXCLUDES, INCLUDES, PIN, entry_json, read_entry
-from .config_read import SERVER_KEYS, Document, Reader
-from .jsonc import Path, Source, items, locate, members, root, scan, show_path
-from .span_edit import Change, add_item, add_member, apply, has_comment, remove, render_at, set_value
+from .config_entry import entry_json, read_entry
+from .config_read import Document, Reader
+from .config_shape import SERVER_KEYS
+from .config_slice import TOUCHED, EntryEdit, Slice, edit_slice
+from .jsonc_walk import Path, members, root, show_path
+from .span_edit import Change, add_member, apply, remove, render_at
 
 __all__ = ["Draft", "edit_text"]
-
-_TOUCHED = {
-    SetTool: ("tools", "disabledTools", "excludeTools", "enabledTools", "includeTools"),
-    SetPin: ("tools",),
-    SetEnabled: ("disabled", "enabled"),
-}
-
-
-class _Slice:
-    """The text of one entry, changed step by step."""
-
-    def __init__(self, text: str, at: int, file: str | None) -> None:
-        self.at = at
-        self.source: Source = scan(text, file)
-
-    @property
-    def text(self) -> str:
-        return self.source.text[self.at :]
-
-    def change(self, change: Change) -> None:
-        self.source = scan(apply(self.source.text, change), self.source.file)
-
-    def value(self, path: Path = ()) -> Any:
-        """The value at a path; None when it is null or not there."""
-        found = locate(self.source, path, self.at)
-        return None if found is None else found.value
-
-    def put(self, path: Path, value: Any) -> None:
-        """Set a member, whether or not it and what it is in are there yet."""
-        there = locate(self.source, path, self.at)
-        if there is not None:
-            self.change(set_value(there, value))
-        elif len(path) > 1 and not isinstance(self.value(path[:-1]), dict):
-            self.put(path[:-1], {path[-1]: value})
-        else:
-            within = locate(self.source, path[:-1], self.at)
-            assert within is not None
-            self.change(add_member(self.source, within.at, str(path[-1]), value))
-
-    def drop(self, path: Path) -> None:
-        """Remove a member."""
-        within = locate(self.source, path[:-1], self.at)
-        assert within is not None
-        inner, _ = members(self.source, within.at)
-        self.change(remove(self.source, within.at, [each.key for each in inner].index(path[-1])))
-
-    def append(self, path: Path, item: str) -> None:
-        """Add to a list, made if it is not there."""
-        there = locate(self.source, path, self.at)
-        if there is None or there.value is None:
-            self.put(path, [item])
-        else:
-            self.change(add_item(self.source, there.at, item))
-
-    def discard(self, path: Path, item: str, *, tidy: bool) -> None:
-        """Remove from a list, as often as it is in it; what is left empty goes too if it is ``tidy``."""
-        while item in (self.value(path) or ()):
-            there = locate(self.source, path, self.at)
-            assert there is not None
-            inner, _ = items(self.source, there.at)
-            self.change(remove(self.source, there.at, [each.value for each in inner].index(item)))
-            if tidy:
-                self._tidy(path)
-
-    def _tidy(self, path: Path) -> None:
-        """Remove an empty list, and the object around it if that is empty then, unless a comment is in it."""
-        while path:
-            there = locate(self.source, path, self.at)
-            if there is None or there.value or has_comment(self.source, there.at, there.end):
-                return
-            self.drop(path)
-            path = path[:-1]
-
-
-def _last_there(slice_: _Slice, paths: Iterable[Path]) -> Path | None:
-    """The last of the lists that are there: what is added there comes last in what is read."""
-    found = None
-    for path in paths:
-        if isinstance(slice_.value(path), list):
-            found = path
-    return found
-
-
-def _set_tool(slice_: _Slice, edit: SetTool, entry: ServerEntry) -> None:
-    if edit.on:
-        for path in EXCLUDES:
-            # An empty list under an alias was there before us; ours is the first.
-            slice_.discard(path, edit.bare, tidy=path == EXCLUDES[0])
-        if entry.include is not None and edit.bare not in entry.include:
-            into = _last_there(slice_, INCLUDES)
-            assert into is not None
-            slice_.append(into, edit.bare)
-    elif entry.allows(edit.bare):
-        fresh = EXCLUDES[1] if isinstance(slice_.value(("tools",)), list) else EXCLUDES[0]
-        slice_.append(_last_there(slice_, EXCLUDES) or fresh, edit.bare)
-
-
-def _set_pin(slice_: _Slice, edit: SetPin, entry: ServerEntry) -> None:
-    if not edit.on:
-        slice_.discard(PIN, edit.bare, tidy=True)
-    elif edit.bare not in entry.pin:
-        slice_.append(PIN, edit.bare)
-
-
-def _set_enabled(slice_: _Slice, edit: SetEnabled, entry: ServerEntry) -> None:
-    disabled, enabled = slice_.value(("disabled",)), slice_.value(("enabled",))
-    if entry.disabled is not edit.on:
-        return
-    if not edit.on:
-        if disabled is None and enabled is not None:
-            slice_.put(("enabled",), False)
-        else:
-            slice_.put(("disabled",), True)
-        return
-    if disabled:
-        inner, _ = members(slice_.source, slice_.at)
-        if inner[-1].key == "disabled":
-            slice_.drop(("disabled",))  # where we put it ourselves
-        else:
-            slice_.put(("disabled",), False)
-    if enabled is False:
-        slice_.put(("enabled",), True)
 
 
 class Draft:
@@ -173,11 +52,14 @@ class Draft:
         after = apply_edit(self.config, edit)
         if after is self.config:
             return
-        if isinstance(edit, AddServer | RemoveServer):
-            self._settle()
-            self._edit_map(edit, after)
-        else:
-            self._edit_entry(edit, after)
+        try:
+            if isinstance(edit, AddServer | RemoveServer):
+                self._settle()
+                self._edit_map(edit, after)
+            else:
+                self._edit_entry(edit, after)
+        except RecursionError:
+            raise self._refuse(edit.server, "nested too deeply to be edited") from None
 
     def finish(self) -> Document:
         """The whole new text, read and compared.
@@ -194,7 +76,8 @@ class Draft:
         """Put the edited entries into the text and read it."""
         if not self._texts:
             return
-        source, parts, done = self._document.source, [], 0
+        source, done = self._document.source, 0
+        parts: list[str] = []
         for each in self._document.entries:
             if each.key in self._texts:
                 parts += (source.text[done : each.at], self._texts[each.key])
@@ -208,7 +91,7 @@ class Draft:
         there = next((each for each in self._document.entries if each.key == name), None)
         return self._document.source.fail(why, None if there is None else there.start, show_path((*keys, *path)))
 
-    def _edit_entry(self, edit: SetTool | SetPin | SetEnabled, after: Config) -> None:
+    def _edit_entry(self, edit: EntryEdit, after: Config) -> None:
         name = edit.server
         there = self._document.member(name)
         if there is None:
@@ -218,11 +101,11 @@ class Draft:
         start = max(source.text.rfind("\n", 0, there.at), source.text.rfind("\r", 0, there.at)) + 1
         line = source.text[start : there.at]
         indent = line[: len(line) - len(line.lstrip(" \t"))]
-        slice_ = _Slice(indent + before, len(indent), source.file)
+        slice_ = Slice(indent + before, len(indent), source.file)
         value = slice_.value()
         if not isinstance(value, dict):
             raise self._refuse(name, "this is not an object, and cannot be edited")
-        touched = _TOUCHED[type(edit)]
+        touched = TOUCHED[type(edit)]
         for problem in read_entry(name, value).problems:
             if problem.path and problem.path[0] in touched:
                 raise self._refuse(name, f"cannot be edited: {problem.message}", problem.path)
@@ -231,13 +114,7 @@ class Draft:
         entry, wanted = self.config.get(name), after.get(name)
         assert entry is not None
         assert wanted is not None
-        match edit:
-            case SetTool():
-                _set_tool(slice_, edit, entry)
-            case SetPin():
-                _set_pin(slice_, edit, entry)
-            case SetEnabled():
-                _set_enabled(slice_, edit, entry)
+        edit_slice(slice_, edit, entry)
         new = slice_.value()
         others = {key: each for key, each in value.items() if key not in touched}
         same = others == {key: each for key, each in new.items() if key not in touched}

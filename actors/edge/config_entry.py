@@ -1,26 +1,23 @@
 """One entry of a configuration: from what is written to a `ServerEntry` and back.
 
-Keys of other hosts are read as what they mean there; a key we do not know stays in the file and is at most warned about. What is
-wrong is collected, each with its path inside the entry; the fields that are right are kept all the same.
+Keys of other hosts are read as what they mean there; a key we do not know stays in the file and is at most warned about.
+What is wrong is collected, each with its path inside the entry; the fields that are right are kept all the same.
 
 Which key of a list counts: all that are there, joined in the order of `EXCLUDES` and `INCLUDES`.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NewType
+from collections.abc import Iterable
+from typing import Any
 
-from attrs import define, evolve, field, frozen
-from cattrs import Converter
-from cattrs.errors import ClassValidationError
-from cattrs.gen import make_dict_structure_fn, override
+from attrs import evolve, frozen
 
 from ..model.config import ServerEntry
 from ..model.nearest import nearest
-from .jsonc import Path, Twice, show_path
+from .config_keys import ENTRY_KEYS, TOOL_KEYS, Problem, kind_of, structure
+from .jsonc_walk import Path, Twice, show_path
 
 __all__ = ["EXCLUDES", "INCLUDES", "PIN", "EntryRead", "Problem", "entry_json", "looks_like_server", "read_entry"]
 
@@ -29,14 +26,6 @@ INCLUDES: tuple[Path, ...] = (("tools", "include"), ("enabledTools",), ("include
 PIN: Path = ("tools", "pin")
 
 _URLS = ("url", "serverUrl", "httpUrl")
-_TYPES = {
-    "stdio": "stdio",
-    "local": "stdio",
-    "http": "http",
-    "streamablehttp": "http",
-    "remote": "http",
-    "sse": "sse",
-}
 # Keys that mean one of ours in another host, but are not read: what reads past them runs the wrong thing.
 _FOREIGN = {
     "working_directory": "cwd",
@@ -56,45 +45,10 @@ _FOREIGN = {
 }
 _RUNS_WRONG = {"working_directory", "workingDirectory", "workdir", "arguments", "envs", "environment", "env_file"}
 # Keys other hosts write that change nothing here: kept, and not worth a warning.
-_QUIET = frozenset(
-    [
-        "$schema",
-        "_comment",
-        "alwaysAllow",
-        "authProviderType",
-        "autoApprove",
-        "autoStart",
-        "comment",
-        "desc",
-        "description",
-        "dev",
-        "displayName",
-        "from_gallery",
-        "gallery",
-        "icon",
-        "iconPath",
-        "id",
-        "label",
-        "name",
-        "note",
-        "notes",
-        "oauth",
-        "scope",
-        "server_type",
-        "tags",
-        "title",
-        "trust",
-        "version",
-    ]
-)
-
-
-@frozen
-class Problem:
-    """What is wrong with an entry, and where in it."""
-
-    path: Path
-    message: str
+_QUIET_WORDS = """alwaysAllow authProviderType autoApprove autoStart comment desc description dev displayName from_gallery
+gallery
+icon iconPath id label name note notes oauth scope server_type tags title trust version"""
+_QUIET = frozenset(_QUIET_WORDS.split())
 
 
 @frozen
@@ -106,195 +60,6 @@ class EntryRead:
     warnings: tuple[Problem, ...] = ()
 
 
-class _Wrong(ValueError):
-    def __init__(self, message: str, path: Path = ()) -> None:
-        self.path = path
-        super().__init__(message)
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case str():
-            return "a string"
-        case int() | float():
-            return f"the number {value:g}" if abs(value) < 1e15 else "a number"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
-
-
-def _string(value: Any, path: Path = ()) -> str:
-    if type(value) is not str:
-        number = isinstance(value, (int, float))
-        raise _Wrong(f"expected a string, found {_kind(value)}{' (write it in quotes)' if number else ''}", path)
-    if "\0" in value:
-        raise _Wrong("a NUL character cannot be passed on", path)
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise _Wrong("half of a surrogate pair cannot be passed on", path) from None
-    return value
-
-
-def _strings(value: Any) -> tuple[str, ...]:
-    if type(value) is not list:
-        raise _Wrong(f"expected a list of strings, found {_kind(value)}")
-    return tuple(_string(each, (i,)) for i, each in enumerate(value))
-
-
-def _mapping(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise _Wrong(f"expected an object of strings, found {_kind(value)}")
-    out = {_string(key, (key,)): _string(each, (key,)) for key, each in value.items() if each is not None}
-    for key, each in out.items():
-        if not key or "=" in key:
-            raise _Wrong(f"{key!r} cannot be a name", (key,))
-    return out
-
-
-def _bool(value: Any) -> bool:
-    if type(value) is not bool:
-        raise _Wrong(f"expected true or false, found {_kind(value)}")
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _finite(value):
-        raise _Wrong(f"expected a number, found {_kind(value)}")
-    return value
-
-
-def _finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-Seconds = NewType("Seconds", float)
-
-
-def _seconds(value: Any) -> float:
-    """Below 1000 it is seconds, else milliseconds: both are written by hosts people come from."""
-    number = _number(value)
-    if number <= 0:
-        raise _Wrong(f"expected a time above 0, found {_kind(value)}")
-    return number if number < 1000 else number / 1000
-
-
-Transport = NewType("Transport", str)
-
-
-def _transport(value: Any) -> str:
-    text = _string(value)
-    known = _TYPES.get(re.sub(r"[-_ ]", "", text).lower())
-    if known is None:
-        near = nearest(text, _TYPES)
-        raise _Wrong(
-            f"expected stdio, http or sse, found {text!r}" + (f" (did you mean {_TYPES[near]!r}?)" if near else "")
-        )
-    return known
-
-
-@define(kw_only=True)
-class _Tools:
-    exclude: tuple[str, ...] = ()
-    include: tuple[str, ...] | None = None
-    pin: tuple[str, ...] = ()
-
-
-@define(kw_only=True)
-class _Written:
-    """An entry as it is written, key by key."""
-
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = field(factory=dict)
-    cwd: str | None = None
-    env_file: str | None = None
-    type: Transport | None = None
-    transport: Transport | None = None
-    url: str | None = None
-    server_url: str | None = None
-    http_url: str | None = None
-    headers: dict[str, str] = field(factory=dict)
-    disabled: bool = False
-    enabled: bool = True
-    timeout: Seconds | None = None
-    connect_timeout: Seconds | None = None
-    tools: _Tools = field(factory=_Tools)
-    disabled_tools: tuple[str, ...] = ()
-    exclude_tools: tuple[str, ...] = ()
-    enabled_tools: tuple[str, ...] | None = None
-    include_tools: tuple[str, ...] | None = None
-    priority: float = 0
-
-
-_RENAMED = {
-    "env_file": "envFile",
-    "server_url": "serverUrl",
-    "http_url": "httpUrl",
-    "connect_timeout": "connectTimeout",
-    "disabled_tools": "disabledTools",
-    "exclude_tools": "excludeTools",
-    "enabled_tools": "enabledTools",
-    "include_tools": "includeTools",
-}
-_KEYS = frozenset(_RENAMED.get(a.name, a.name) for a in _Written.__attrs_attrs__)  # type: ignore[attr-defined]
-_TOOL_KEYS = frozenset(a.name for a in _Tools.__attrs_attrs__)  # type: ignore[attr-defined]
-
-
-def _converter(detailed: bool) -> Converter:
-    converter = Converter(detailed_validation=detailed)
-    hooks: list[tuple[Any, Callable[[Any], Any]]] = [
-        (str, _string),
-        (bool, _bool),
-        (float, _number),
-        (Seconds, _seconds),
-        (Transport, _transport),
-        (tuple[str, ...], _strings),
-        (dict[str, str], _mapping),
-    ]
-    for kind, hook in hooks:
-        converter.register_structure_hook_func(lambda t, k=kind: t == k, lambda value, _, h=hook: h(value))
-    converter.register_structure_hook(_Tools, make_dict_structure_fn(_Tools, converter))
-    renames = {name: override(rename=key) for name, key in _RENAMED.items()}
-    converter.register_structure_hook(_Written, make_dict_structure_fn(_Written, converter, **renames))  # type: ignore[arg-type]
-    return converter
-
-
-_fast = _converter(False)
-_detailed = _converter(True)
-
-
-def _leaves(error: BaseException, path: Path) -> Iterable[Problem]:
-    if isinstance(error, ClassValidationError):
-        with_notes, _ = error.group_exceptions()
-        for each, note in with_notes:
-            yield from _leaves(each, (*path, _RENAMED.get(note.name, note.name)))
-    elif isinstance(error, _Wrong):
-        yield Problem((*path, *error.path), str(error))
-
-
-def _written(raw: dict[str, Any]) -> tuple[_Written, list[Problem]]:
-    try:
-        return _fast.structure(raw, _Written), []
-    except _Wrong:
-        pass
-    try:
-        return _detailed.structure(raw, _Written), []
-    except ClassValidationError as error:
-        problems = list(_leaves(error, ()))
-    bad = {problem.path[0] for problem in problems}
-    return _fast.structure({key: value for key, value in raw.items() if key not in bad}, _Written), problems
-
-
 def looks_like_server(value: Any) -> bool:
     """Whether a JSON value has the shape of an entry: an object with a command or a URL."""
     return isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("command", *_URLS))
@@ -302,7 +67,7 @@ def looks_like_server(value: Any) -> bool:
 
 def _twice(raw: dict[str, Any], path: Path) -> Iterable[Problem]:
     if isinstance(raw, Twice):
-        yield from (Problem((*path, key), "this key is there twice") for key in raw.twice)
+        yield from (Problem((*path, key), "this key is there twice", twice=True) for key in raw.twice)
     for key, value in raw.items():
         if key in ("env", "headers", "tools") and isinstance(value, Twice):
             yield from _twice(value, (*path, key))
@@ -311,14 +76,14 @@ def _twice(raw: dict[str, Any], path: Path) -> Iterable[Problem]:
 def _unknown(raw: dict[str, Any]) -> Iterable[tuple[str, str | None]]:
     """The keys that are not ours, each with the one that may be meant."""
     for key, value in raw.items():
-        if key in _KEYS or key in _QUIET or key.startswith(("_", "$", "x-")):
+        if key in ENTRY_KEYS or key in _QUIET or key.startswith(("_", "$", "x-")):
             continue
         if key in _FOREIGN:
             yield key, _FOREIGN[key]
         elif isinstance(value, str) and value.startswith(("http://", "https://")):
             yield key, "url"
         else:
-            yield key, nearest(key, _KEYS)
+            yield key, nearest(key, ENTRY_KEYS)
 
 
 def _missing(raw: dict[str, Any], unknown: dict[str, str | None]) -> str:
@@ -346,7 +111,7 @@ def read_entry(name: str, value: Any) -> EntryRead:
         value: its JSON value.
     """
     if not isinstance(value, dict):
-        return EntryRead(ServerEntry(name), (Problem((), f"expected an object, found {_kind(value)}"),))
+        return EntryRead(ServerEntry(name), (Problem((), f"expected an object, found {kind_of(value)}"),))
     raw = {key: each for key, each in value.items() if each is not None}
     warnings: list[Problem] = []
     if "transport" in raw and not isinstance(raw["transport"], str):
@@ -357,9 +122,9 @@ def read_entry(name: str, value: Any) -> EntryRead:
         del raw["tools"]
     elif isinstance(tools, dict):
         raw["tools"] = {key: each for key, each in tools.items() if each is not None}
-        for key in tools.keys() - _TOOL_KEYS:
-            warnings.append(Problem(("tools", key), "unknown key" + _mean(nearest(key, _TOOL_KEYS))))
-    written, problems = _written(raw)
+        for key in tools.keys() - TOOL_KEYS:
+            warnings.append(Problem(("tools", key), "unknown key" + _mean(nearest(key, TOOL_KEYS))))
+    written, problems = structure(raw)
     problems += _twice(value, ())
     unknown = dict(_unknown(raw))
     for key, meant in unknown.items():

@@ -1,11 +1,11 @@
 """The stores of a configuration: a file, or a value in memory.
 
-Theory of operation of `FileStore.edit`. Take the lock; read the file anew; do all edits on that text; write it at most once. Just
-before the new text takes the file's place the file is read once more: if somebody without the lock (a person's editor) wrote
-meanwhile, all is done again on their text. Nothing is ever written over a text that cannot be read.
+Theory of operation of `FileStore.edit`. Take the lock; read the file anew; do all edits on that text; write it at most once.
+Just before the new text takes the file's place the file is read once more: if somebody without the lock (a person's editor)
+wrote meanwhile, all is done again on their text. Nothing is ever written over a text that cannot be read.
 
-The lock is an ``flock`` (filelock) on ``NAME.lock`` beside the file itself (beside the target, for a symbolic link). It is empty, stays
-there, and may be removed when no host runs. The system lets go of it when its holder dies, however that happens.
+The lock is an ``flock`` (filelock) on ``NAME.lock`` beside the file itself (beside the target, for a symbolic link). It is
+empty, stays there, and may be removed when no host runs. The system lets go of it when its holder dies, however that happens.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ class FileStore:
         raise WriteFailed(str(self.path), "another program keeps writing it")
 
     def approve(self, name: str) -> bool:
-        """Let an entry of a discovered file be started from now on, as it is in the file now; False when there is no such entry.
+        """Let an entry of a discovered file be started from now on, as it is in the file now.
+
+        Returns:
+            False when there is no such entry.
 
         Raises:
             ConfigError: the file cannot be read.

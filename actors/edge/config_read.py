@@ -1,17 +1,17 @@
 """From the text of a configuration file to a `Config`, and to the places of its entries for the editor.
 
-Theory of operation. The root object is walked member by member; the server map inside it too, so that the text of each entry is
-known. A `Reader` remembers per name the text, and what it was read as: an entry whose text stands there again is neither parsed
-nor structured again, and is the very same `ServerEntry`. So a re-read costs one walk. (Such an entry keeps the ``line`` at which
-it was first read; `Document.entry_line` says where it stands now. An entry that is wrong is placed anew each time.)
+Theory of operation. The root object is walked member by member; the server map inside it too, so that the text of each entry
+is known. A `Reader` remembers per name the text, and what it was read as: an entry whose text stands there again is neither
+parsed nor structured again, and is the very same `ServerEntry`. So a re-read costs one walk. (Such an entry keeps the ``line``
+at which it was first read; `Document.entry_line` says where it stands now. An entry that is wrong is placed anew each time.)
 
-A file that cannot be read at all is a `ConfigError`; an entry that is wrong fails alone: it is in the result, with its ``error``.
+A file that cannot be read at all is a `ConfigError`; an entry that is wrong fails alone: it is in the result, with its
+``error``.
 """
 
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -20,20 +20,15 @@ from attrs import evolve, frozen
 from ..model.config import Config, ServerEntry
 from ..model.errors import ConfigError
 from .config_entry import EntryRead, Problem, looks_like_server, read_entry
-from .jsonc import Member, Nested, Source, finish, locate, members, place, root, scan, show_path
+from .config_shape import SERVER_KEYS, all_twice, no_servers, not_a_map, other_format
+from .jsonc import Source, scan
+from .jsonc_errors import place
+from .jsonc_walk import Member, Nested, finish, locate, members, root, show_path
 
-__all__ = ["SERVER_KEYS", "Document", "Reader", "Trusts", "read_config"]
-
-SERVER_KEYS = ("mcpServers", "servers")
-"""The keys of a server map; the first that is there counts."""
+__all__ = ["Document", "Reader", "Trusts", "read_config"]
 
 Trusts = Callable[[ServerEntry], bool]
 """Whether an entry may be started without asking."""
-
-_CONFUSED = re.compile(r"mcp[-_. ]?servers?|servers?", re.IGNORECASE)
-_TOML = re.compile(r"[ \t]*(\[\[?(?!true|false|null)[A-Za-z_][\w.\"' -]*\]\]?|[\w.-]+[ \t]*=[ \t]*[^=].*)[ \t]*")
-_YAML = re.compile(r"(---|[\w.$-]+:([ \t].*)?)")
-_FOREIGN_KEYS = re.compile(r"^[ \t]*\[?\[?(mcpServers|mcp_servers|servers|extensions)\b", re.MULTILINE)
 
 
 class _Kept(NamedTuple):
@@ -119,7 +114,7 @@ class Reader:
             at = start
             entries = [each for each in top if isinstance(each.value, dict)]
         else:
-            warnings.append(_no_servers(source, top))
+            warnings.append(no_servers(source, top))
         warnings += self._beside(source, top, key, bare)
         config = self._config(source, key, entries, warnings, previous)
         return Document(source, top, key, bare, at, entries, config)
@@ -130,13 +125,13 @@ class Reader:
         for key in SERVER_KEYS:
             there = [each for each in top if each.key == key]
             if len(there) > 1:
-                raise source.fail(_all_twice(source), there[1].start, key)
+                raise source.fail(all_twice(source), there[1].start, key)
             if there and isinstance(there[0].value, Nested):
                 return key
             if there and there[0].value is None:
                 null = null or key
             elif there:
-                raise source.fail(_not_a_map(there[0].value), there[0].at, key)
+                raise source.fail(not_a_map(there[0].value), there[0].at, key)
         return null
 
     def _beside(self, source: Source, top: list[Member], key: str | None, bare: bool) -> list[str]:
@@ -231,29 +226,12 @@ def _root(source: Source) -> int:
     opener = source.json[start]
     if opener == "{":
         return start
-    kind = _other_format(source)
+    kind = other_format(source)
     if kind is not None:
         raise source.fail(kind, start)
     locate(source, ())  # a syntax error comes before a wrong shape
-    raise source.fail(
-        'expected an object with "mcpServers" in it, found ' + ("a list" if opener == "[" else "a plain value"), start
-    )
-
-
-def _other_format(source: Source) -> str | None:
-    """What the text is, when it is not JSON at all."""
-    lines = (
-        line
-        for line in source.text.lstrip("\ufeff").splitlines()
-        if line.strip() and not line.lstrip().startswith(("#", "//"))
-    )
-    first = next(lines, "")
-    kind = "TOML" if _TOML.fullmatch(first) else "YAML" if _YAML.match(first) else None
-    if kind is None:
-        return None
-    key = _FOREIGN_KEYS.search(source.text)
-    what = f"its {key[1]}" if key else "its servers"
-    return f'not JSON: this looks like {kind}; copy {what} into a JSON file, under "mcpServers"'
+    found = "a list" if opener == "[" else "a plain value"
+    raise source.fail(f'expected an object with "mcpServers" in it, found {found}', start)
 
 
 def _errors(source: Source, prefix: tuple[str, ...], entry: Member, problems: Collection[Problem]) -> str:
@@ -264,10 +242,10 @@ def _errors(source: Source, prefix: tuple[str, ...], entry: Member, problems: Co
         at = entry.start if there is None else there.at if problem.path else there.start
         path = show_path((*prefix, entry.key, *problem.path))
         message = problem.message
-        if message == "this key is there twice":
+        if problem.twice:
             inner, _ = members(source, _parent_at(source, entry, problem))
             places = [each.start for each in inner if each.key == problem.path[-1]]
-            message = f"this key is there twice (lines {', '.join(str(place(source.text, p)[0]) for p in places)})"
+            message += f" (lines {', '.join(str(place(source.text, p)[0]) for p in places)})"
             at = places[-1]
         file = None if said else source.file
         line, column = place(source.text, at)
@@ -279,57 +257,6 @@ def _parent_at(source: Source, entry: Member, problem: Problem) -> int:
     """The offset of the object that holds the last step of a problem's path."""
     parent = locate(source, problem.path[:-1], entry.at) if problem.path[:-1] else entry
     return entry.at if parent is None else parent.at
-
-
-def _all_twice(source: Source) -> str:
-    """Every key that is there twice, with its lines (nested ones too, as one mistake seldom comes alone)."""
-    said: list[str] = []
-
-    def walk(at: int) -> None:
-        inner, _ = members(source, at)
-        keys = [each.key for each in inner]
-        for key in dict.fromkeys(each for each in keys if keys.count(each) > 1):
-            lines = [str(place(source.text, each.start)[0]) for each in inner if each.key == key]
-            said.append(f"{key!r} (lines {', '.join(lines)})")
-        for each in inner:
-            if isinstance(each.value, dict):
-                walk(each.at)
-
-    walk(root(source))
-    return f"a key is there twice: {'; '.join(said)}"
-
-
-def _not_a_map(value: Any) -> str:
-    if not isinstance(value, list):
-        return "expected an object of servers by name, found a plain value"
-    message = "expected an object of servers by name, found a list"
-    for i, each in enumerate(value):
-        for problem in read_entry("", each).problems[:1]:
-            message += f"; {show_path((i, *problem.path))}: {problem.message}"
-    return message
-
-
-def _no_servers(source: Source, top: list[Member]) -> str:
-    """The note on a file without servers.
-
-    Raises:
-        ConfigError: there is something in it that seems to be servers, in the wrong place.
-    """
-    for each in top:
-        value, path, what = each.value, (each.key,), ""
-        if isinstance(value, list) and any(looks_like_server(item) for item in value):
-            what = "a list"
-        elif isinstance(value, dict):
-            inner = next((key for key in SERVER_KEYS if isinstance(value.get(key), dict)), None)
-            if inner is not None:
-                path, what = (each.key, inner), "servers"
-            elif any(looks_like_server(item) for item in value.values()):
-                what = "servers"
-        if what or _CONFUSED.fullmatch(each.key):
-            found = f"found {what} under {show_path(path)}" if what else f"did you mean it by {each.key!r}?"
-            raise source.fail(f"there is no mcpServers key here ({found})", each.start)
-    keys = ", ".join(show_path((each.key,)) for each in top[:5]) or "nothing"
-    return f"there is no mcpServers key in this file (found {keys}): no servers"
 
 
 def read_config(text: str, file: str | None = None, previous: Config | None = None) -> Config:

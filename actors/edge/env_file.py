@@ -9,15 +9,15 @@ __all__ = ["parse_env_file", "read_env_file"]
 
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*=[ \t]*(.*)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
 
 
 def parse_env_file(text: str) -> dict[str, str]:
     r"""The variables of an env file.
 
-    Lines are ``KEY=VALUE``, with ``export`` before it or not. Blank lines and lines that begin with ``#`` are skipped. A value in
-    single quotes is taken as it is; in double quotes ``\n \r \t \" \\`` are read; either may go over several lines. Without quotes
-    it ends at `` #`` or the end of the line, without the white space around it. Nothing in a value is expanded.
+    Lines are ``KEY=VALUE``, with ``export`` before it or not. Blank lines and lines that begin with ``#`` are skipped. A value
+    in single quotes is taken as it is; in double quotes ``\n \r \t \" \\`` are read; either may go over several lines. Without
+    quotes it ends at `` #`` or the end of the line, without the white space around it. Nothing in a value is expanded.
 
     Args:
         text: the file's.

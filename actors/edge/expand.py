@@ -12,7 +12,8 @@ Done anew at each (re)connect. Read in ``command, args, env, cwd, envFile, url``
 
 Anything else, ``$NAME`` too, is passed on as it is. What a variable holds is never read again, so nothing expands for ever.
 
-Where a variable is looked up. In ``env``: our environment, the env file, then the other names of the block (a circle is an error).
+Where a variable is looked up. In ``env``: our environment, the env file, then the other names of the block (a circle is an
+error).
 Elsewhere: the entry's own ``env``, the env file, our environment: what the server itself would see.
 
 A server inherits only `INHERITED` (and what the caller adds), then its env file, then its ``env``.
@@ -25,31 +26,23 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import define, field
 
 from ..model.config import ServerEntry
+from ..model.errors import PlaybillError
 from .env_file import read_env_file
-from .jsonc import show_path
+from .jsonc_walk import show_path
 
 __all__ = ["INHERITED", "ExpandError", "Expanded", "expand", "workspace_folder"]
 
-INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER") + (
-    (
-        (
-            "APPDATA",
-            "COMSPEC",
-            "HOMEDRIVE",
-            "HOMEPATH",
-            "LOCALAPPDATA",
-            "PATHEXT",
-            "PROCESSOR_ARCHITECTURE",
-            "PROGRAMFILES",
-        )
-        + ("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR")
-    )
-    if os.name == "nt"
-    else ()
+_WINDOWS = (
+    "APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATHEXT PROCESSOR_ARCHITECTURE PROGRAMFILES SYSTEMDRIVE SYSTEMROOT"
 )
+_WINDOWS += " TEMP TMP USERNAME USERPROFILE WINDIR"
+
+INHERITED: tuple[str, ...] = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+if os.name == "nt":
+    INHERITED += tuple(_WINDOWS.split())
 """The names of our environment that every server gets."""
 
 _PLAIN = frozenset((*INHERITED, "PWD", "HOSTNAME"))
@@ -72,7 +65,7 @@ _EDITOR_FOLDERS = (
 _NOT_OURS = ("command", "config", "secret", "keychain", "vault")
 
 
-class ExpandError(Exception):
+class ExpandError(PlaybillError):
     """An entry that cannot be run, for a reason that lies in what it refers to; ``str`` is one line without any value.
 
     Args:
@@ -85,10 +78,11 @@ class ExpandError(Exception):
         self.name = name
         self.path = path
         self.reason = reason
-        super().__init__(f"{path}: {name} {reason}")
+        what = name if os.sep in name else f"${{{name}}}"
+        super().__init__(f"{path}: {what} {reason}")
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Expanded:
     """What to run.
 
@@ -101,11 +95,11 @@ class Expanded:
 
     command: str | None
     args: tuple[str, ...]
-    env: dict[str, str] = field(repr=False)
-    cwd: str
+    env: Mapping[str, str] = field(repr=False)
+    cwd: str | None
     url: str | None
-    headers: dict[str, str] = field(repr=False)
-    secrets: frozenset[str] = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: set[str] = field(repr=False)
 
 
 def workspace_folder(source: str | None) -> Path:
@@ -133,7 +127,7 @@ class _Text:
         if "${" not in text:
             return text
         if depth > _DEEPEST:
-            raise ExpandError("${…}", path, f"is nested more than {_DEEPEST} deep")
+            raise ExpandError("…", path, f"is nested more than {_DEEPEST} deep")
         out: list[str] = []
         done = 0
         while (at := text.find("${", done)) >= 0:
@@ -261,7 +255,7 @@ def expand(
         cwd=str(base if entry.cwd is None else base / texts.expand(entry.cwd, "cwd")),
         url=None if entry.url is None else texts.expand(entry.url, "url"),
         headers=headers,
-        secrets=frozenset(texts.secrets | _written_secrets(own, from_file, headers)),
+        secrets=texts.secrets | _written_secrets(own, from_file, headers),
     )
 
 

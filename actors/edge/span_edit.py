@@ -1,9 +1,10 @@
 """The smallest edits of a JSONC text: set, add and remove at a place, touching only the bytes it takes.
 
-Rules. A member that begins its own line gets neighbours on lines of their own, with its indentation and line end; otherwise the
-neighbour comes on the same line, with the spacing that is there. A comment behind a value stays behind it. Removing takes the
-member, one comma and its line if nothing else is on it; a comment outside the removed value always stays. A trailing comma stays a
-habit of its container. So what `add` adds, `remove` takes away to the byte, unless the container was empty and not ``{}`` or ``[]``.
+Rules. A member that begins its own line gets neighbours on lines of their own, with its indentation and line end; otherwise
+the neighbour comes on the same line, with the spacing that is there. A comment behind a value stays behind it. Removing takes
+the member, one comma and its line if nothing else is on it; a comment outside the removed value always stays. A trailing comma
+stays a habit of its container. So what an addition adds, a removal takes away to the byte, unless the container was empty and
+not ``{}`` or ``[]``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from .jsonc import Member, Source, items, members
+from .jsonc import Source
+from .jsonc_walk import Member, items, members
 
 __all__ = ["Change", "add_item", "add_member", "apply", "dump", "has_comment", "remove", "render_at", "set_value"]
 
@@ -71,9 +73,8 @@ def _inside(source: Source, at: int) -> tuple[list[Member], int]:
 def _own_line(source: Source, inner: list[Member], i: int, at: int) -> int | None:
     """The offset of the line break that the i-th member follows, when it begins its own line."""
     before = inner[i - 1].end if i else at + 1
-    found = None
-    for found in _BREAK.finditer(source.bare, before, inner[i].start):
-        pass
+    breaks = list(_BREAK.finditer(source.bare, before, inner[i].start))
+    found = breaks[-1] if breaks else None
     if found is None or source.text[found.end() : inner[i].start].strip(" \t"):
         return None
     return found.start()
@@ -104,10 +105,10 @@ def _render(value: Any, *, indent: str, unit: str, eol: str, spaced: bool = True
         return dump(value, spaced=spaced)
     inner = indent + unit
     colon = ": " if spaced else ":"
-    lines = (
+    lines = [
         f"{inner}{dump(key)}{colon}{_render(each, indent=inner, unit=unit, eol=eol, spaced=spaced)}"
         for key, each in value.items()
-    )
+    ]
     return "{" + eol + f",{eol}".join(lines) + eol + indent + "}"
 
 

@@ -1,7 +1,7 @@
 """Which servers of discovered files a person has approved.
 
-A project's ``.mcp.json`` comes with the project, so what it starts is asked about first. An approval is for one entry of one file, as
-it was: a hash of its command, args, the names in its env, and its url. Change one of them and it is asked about again.
+A project's ``.mcp.json`` comes with the project, so what it starts is asked about first. An approval is for one entry of one
+file, as it was: a hash of its command, args, the names in its env, and its url. Change one of them and it is asked about again.
 """
 
 from __future__ import annotations

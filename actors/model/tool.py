@@ -140,12 +140,12 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _bare(source: ToolDef, place: int) -> str:
+def _bare(source: ToolDef) -> str | None:
     try:
         bare = source.bare
     except Exception:
-        bare = None
-    return bare if type(bare) is str else f"(tool {place})"
+        return None
+    return bare if type(bare) is str else None
 
 
 def make_tools(server: str, advertised: Iterable[ToolDef], old: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
@@ -165,7 +165,10 @@ def make_tools(server: str, advertised: Iterable[ToolDef], old: tuple[Tool, ...]
     for place, source in enumerate(advertised, 1):
         tool = known.get(id(source))
         if tool is None:
-            bare = _bare(source, place)
-            tool = _make_tool(server, bare, source, named.get(bare))
+            bare = _bare(source)
+            if bare is None:
+                tool = _flawed(server, f"(tool {place})", source, "it has no name that is text")
+            else:
+                tool = _make_tool(server, bare, source, named.get(bare))
         made.setdefault(tool.wire.bare, tool)  # a name advertised twice is one tool: the first
     return tuple(made.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playbill import actors
 from playbill.actors import (
     CallTimeout,
     ConfigError,
@@ -20,40 +21,34 @@ from playbill.actors import (
 )
 from playbill.actors.cli.errors import CliError, Exit, explain, one_line
 
+ROWS: list[tuple[PlaybillError, int]] = [
+    (UnknownServer("a"), 2),
+    (UnknownTool("a"), 2),
+    (ServerExists("a"), 2),
+    (ConfigError("a"), 3),
+    (ServerUnavailable("a", "b"), 4),
+    (ServerDied("a", "b"), 4),
+    (CallTimeout("a", 1), 4),
+    (ToolNotOffered("a", "b"), 1),
+    (WriteFailed("a", "b"), 1),
+    (OperationTimeout("a", 1, None), 1),
+    (ProfileMismatch("a"), 1),
+    (HostClosed(), 1),
+]
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (UnknownServer("a"), 2),
-        (UnknownTool("a"), 2),
-        (ServerExists("a"), 2),
-        (ConfigError("a"), 3),
-        (ServerUnavailable("a", "b"), 4),
-        (ServerDied("a", "b"), 4),
-        (CallTimeout("a", 1), 4),
-        (ToolNotOffered("a", "b"), 1),
-        (WriteFailed("a", "b"), 1),
-        (OperationTimeout("a", 1, None), 1),
-        (ProfileMismatch("a"), 1),
-        (HostClosed(), 1),
-    ],
-)
+
+@pytest.mark.parametrize(("error", "code"), ROWS, ids=lambda value: type(value).__name__)
 def test_each_error_of_a_host_has_its_exit_code_and_its_own_words(error: PlaybillError, code: int) -> None:
     assert explain(error) == (code, str(error))
 
 
-def test_every_kind_of_error_a_host_raises_is_in_the_table_above() -> None:
-    tested = {row.values[0].__class__ if hasattr(row, "values") else type(row[0]) for row in _rows()}  # type: ignore[attr-defined]
-    assert set(PlaybillError.__subclasses__()) <= tested
+def test_every_error_in_the_public_names_is_in_that_table() -> None:
+    public = {each for name in actors.__all__ if issubclass_of_error(each := getattr(actors, name))}
+    assert public - {PlaybillError} == {type(error) for error, _ in ROWS}
 
 
-def _rows() -> list[object]:
-    (mark,) = (
-        each
-        for each in test_each_error_of_a_host_has_its_exit_code_and_its_own_words.pytestmark  # type: ignore[attr-defined]
-        if each.name == "parametrize"
-    )
-    return list(mark.args[1])
+def issubclass_of_error(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, PlaybillError)
 
 
 def test_of_a_group_the_error_with_a_code_of_its_own_is_told() -> None:

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from playbill.actors import Config, ServerEntry
+from playbill.actors import Config, PluginModel, ServerEntry, ServerState, ToolState, UnknownTool
 from playbill.actors.cli.app import _verb_first
-from playbill.actors.cli.calling import origin_of
+from playbill.actors.cli.calling import _find, origin_of
 from playbill.actors.model.naming import wire_name
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -102,3 +102,25 @@ def _config(*names: str) -> Config:
 def test_a_name_tells_its_server_where_it_can(names: list[str], typed: str, origin: Any) -> None:
     found = origin_of(_config(*names), typed)
     assert (found and (found[0].name, found[1])) == origin
+
+
+def _model() -> PluginModel:
+    tools = [ToolState(bare=bare, enabled=True, wire_name=wire_name("clock", bare), verdict="on_wire") for bare in "ab"]
+    now = ToolState(bare="now", enabled=True, wire_name="mcp__clock__now", verdict="on_wire")
+    return PluginModel(servers=(ServerState(name="clock", phase="ready", tools=(now, *tools)),))
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("clock/nwo", "clock/now"),
+        ("mcp__clock__nwo", "clock/now"),
+        ("mcp__clok__now", "mcp__clock__now"),
+        ("now", "clock/now"),
+        ("????", None),
+    ],
+)
+def test_an_unknown_tool_is_answered_with_the_nearest_that_there_is(name: str, near: str | None) -> None:
+    with pytest.raises(UnknownTool) as caught:
+        _find(_model(), name, origin_of(_config("clock"), name))
+    assert caught.value.near == near

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("model", derandomize=True, deadline=None, max_examples=150, database=None)
+settings.register_profile("model", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("model")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from playbill.actors.model.mask import looks_secret, mask_args, mask_text, mask_url
 
@@ -134,6 +134,7 @@ pieces = st.sampled_from(
 texts = st.text(max_size=40) | st.lists(pieces, max_size=12).map("".join)
 
 
+@settings(max_examples=200)
 @given(st.lists(texts, max_size=5))
 def test_masking_is_total_and_masking_twice_changes_nothing(args: list[str]) -> None:
     once = mask_args(args)

@@ -445,7 +445,7 @@ def test_the_catalog_is_the_same_bytes_whatever_the_order_of_arrival() -> None:
 
 def test_names_of_servers_that_interleave_are_still_in_order() -> None:
     # Long names are cut, so that tools of two servers meet in one range of names.
-    left, right = "s" * 40 + "a", "s" * 40 + "b"
+    left, right = "s" * 60 + "a", "s" * 60 + "b"
     entries = [entry(left), entry(right)]
     statuses = {e.name: ready("a", "b", "c") for e in entries}
     catalog = project(state(entries), statuses, [], NO_CAP).catalog

@@ -16,7 +16,7 @@ from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDe
 
 DOWN = {"parked", "needs_auth", "disabled", "untrusted", "invalid", "stopping"}
 
-server_names = st.sampled_from(["a", "b", "a__b", "a-b", "é", "_x", "s" * 50 + "1", "s" * 50 + "2"])
+server_names = st.sampled_from(["a", "b", "a__b", "a-b", "é", "_x", "s" * 60 + "1", "s" * 60 + "2"])
 bares = st.sampled_from(["t", "u", "b__t", "_t", "é", "T", "", "long" * 20])
 schemas: st.SearchStrategy[Any] = st.sampled_from(
     [
@@ -131,6 +131,7 @@ def kept_order(world: World, snap: Snapshot) -> list[tuple[str, str]]:
     return [ref for _, ref in sorted(keyed)]
 
 
+@settings(max_examples=150)
 @given(worlds)
 def test_verdicts_budget_and_catalog_are_what_the_rules_say(world: World) -> None:
     snap = shown(world)
@@ -179,7 +180,7 @@ def test_phases_and_errors_agree_with_each_other(world: World) -> None:
         assert (server.phase == "invalid") == (entry.error is not None and entry.trusted and not entry.disabled)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(worlds, min_size=1, max_size=5), st.data())
 def test_with_or_without_a_memo_the_projection_is_equal(chain: list[World], data: st.DataObject) -> None:
     """Through any sequence of worlds, each also in part the one before: what a real sequence looks like."""

@@ -100,7 +100,11 @@ def test_what_raises_is_a_reason_too() -> None:
 
 
 scalars: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
-values = st.recursive(scalars, lambda v: st.lists(v) | st.dictionaries(st.text(), v) | st.sets(st.integers()))
+values = st.recursive(
+    scalars,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=2), v, max_size=3) | st.just({1}),
+    max_leaves=8,
+)
 
 
 @given(values)

@@ -35,7 +35,7 @@ def test_a_tool_on_the_wire_is_said_to_be_there_under_its_wire_name() -> None:
 
 
 def test_a_tool_on_the_wire_of_a_restarting_server_says_that_a_call_may_fail() -> None:
-    said = str(ask("merge", status=evolve(READY, lifecycle=DIED)))
+    said = str(ask("merge", status=evolve(READY, lifecycle=DIED, report=None)))
     assert "on the wire as" in said
     assert said.endswith("but its server is backing off after exit 1, attempt 3 of 5, so a call may fail")
 

@@ -1,0 +1,250 @@
+"""The keys of an entry as they are written, each with what its value must be: cattrs does the structuring.
+
+Nothing is coerced: a number where a string belongs is an error that says so. cattrs runs twice at most: quickly, and if that
+fails once more to collect everything that is wrong, with its path.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NewType
+
+from attrs import define, field, fields, frozen
+from cattrs import Converter
+from cattrs.errors import ClassValidationError
+from cattrs.gen import make_dict_structure_fn, override
+
+from ..model.nearest import nearest
+from .jsonc_walk import Path
+
+__all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure"]
+
+_TYPES = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamablehttp": "http",
+    "remote": "http",
+    "sse": "sse",
+}
+
+
+@frozen
+class Problem:
+    """What is wrong with an entry.
+
+    Args:
+        path: where in it.
+        message: what, in one line without the place.
+        twice: the key at ``path`` is there twice; its lines are to be named.
+    """
+
+    path: Path
+    message: str
+    twice: bool = False
+
+
+class _Wrong(ValueError):
+    def __init__(self, message: str, path: Path = ()) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, in words."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return "a string"
+        case int() | float():
+            return f"the number {value:g}" if abs(value) < 1e15 else "a number"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def _string(value: Any, path: Path = ()) -> str:
+    if type(value) is not str:
+        number = isinstance(value, (int, float))
+        raise _Wrong(f"expected a string, found {kind_of(value)}{' (write it in quotes)' if number else ''}", path)
+    if "\0" in value:
+        raise _Wrong("a NUL character cannot be passed on", path)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _Wrong("half of a surrogate pair cannot be passed on", path) from None
+    return value
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if type(value) is not list:
+        raise _Wrong(f"expected a list of strings, found {kind_of(value)}")
+    return tuple(_string(each, (i,)) for i, each in enumerate(value))
+
+
+def _mapping(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _Wrong(f"expected an object of strings, found {kind_of(value)}")
+    out = {_string(key, (key,)): _string(each, (key,)) for key, each in value.items() if each is not None}
+    for key in out:
+        if not key or "=" in key:
+            raise _Wrong(f"{key!r} cannot be a name", (key,))
+    return out
+
+
+def _bool(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _Wrong(f"expected true or false, found {kind_of(value)}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _finite(value):
+        raise _Wrong(f"expected a number, found {kind_of(value)}")
+    return value
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+Seconds = NewType("Seconds", float)
+
+
+def _seconds(value: Any) -> float:
+    """Below 1000 it is seconds, else milliseconds: both are written by hosts people come from."""
+    number = _number(value)
+    if number <= 0:
+        raise _Wrong(f"expected a time above 0, found {kind_of(value)}")
+    return number if number < 1000 else number / 1000
+
+
+Transport = NewType("Transport", str)
+
+
+def _transport(value: Any) -> str:
+    text = _string(value)
+    known = _TYPES.get(re.sub(r"[-_ ]", "", text).lower())
+    if known is None:
+        near = nearest(text, _TYPES)
+        raise _Wrong(
+            f"expected stdio, http or sse, found {text!r}" + (f" (did you mean {_TYPES[near]!r}?)" if near else "")
+        )
+    return known
+
+
+@define(kw_only=True)
+class _Tools:
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = None
+    pin: tuple[str, ...] = ()
+
+
+@define(kw_only=True)
+class Written:
+    """An entry as it is written, key by key."""
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(factory=dict)
+    cwd: str | None = None
+    env_file: str | None = None
+    type: Transport | None = None
+    transport: Transport | None = None
+    url: str | None = None
+    server_url: str | None = None
+    http_url: str | None = None
+    headers: dict[str, str] = field(factory=dict)
+    disabled: bool = False
+    enabled: bool = True
+    timeout: Seconds | None = None
+    connect_timeout: Seconds | None = None
+    tools: _Tools = field(factory=_Tools)
+    disabled_tools: tuple[str, ...] = ()
+    exclude_tools: tuple[str, ...] = ()
+    enabled_tools: tuple[str, ...] | None = None
+    include_tools: tuple[str, ...] | None = None
+    priority: float = 0
+
+
+_RENAMED = {
+    "env_file": "envFile",
+    "server_url": "serverUrl",
+    "http_url": "httpUrl",
+    "connect_timeout": "connectTimeout",
+    "disabled_tools": "disabledTools",
+    "exclude_tools": "excludeTools",
+    "enabled_tools": "enabledTools",
+    "include_tools": "includeTools",
+}
+ENTRY_KEYS = frozenset(_RENAMED.get(a.name, a.name) for a in fields(Written))
+TOOL_KEYS = frozenset(a.name for a in fields(_Tools))
+
+
+def _call(hook: Callable[[Any], Any], value: Any, _: Any) -> Any:
+    return hook(value)
+
+
+def _converter(detailed: bool) -> Converter:
+    converter = Converter(detailed_validation=detailed)
+    hooks: list[tuple[Any, Callable[[Any], Any]]] = [
+        (str, _string),
+        (bool, _bool),
+        (float, _number),
+        (Seconds, _seconds),
+        (Transport, _transport),
+        (tuple[str, ...], _strings),
+        (dict[str, str], _mapping),
+    ]
+    for kind, hook in hooks:
+        converter.register_structure_hook_func(partial(operator.eq, kind), partial(_call, hook))
+    converter.register_structure_hook(_Tools, make_dict_structure_fn(_Tools, converter))
+    renames = {name: override(rename=key) for name, key in _RENAMED.items()}
+    converter.register_structure_hook(Written, make_dict_structure_fn(Written, converter, **renames))  # type: ignore[arg-type]
+    return converter
+
+
+_fast = _converter(False)
+_detailed = _converter(True)
+
+
+def _leaves(error: BaseException, path: Path) -> Iterable[Problem]:
+    if isinstance(error, ClassValidationError):
+        with_notes, _ = error.group_exceptions()
+        for each, note in with_notes:
+            yield from _leaves(each, (*path, _RENAMED.get(note.name, note.name)))
+    elif isinstance(error, _Wrong):
+        yield Problem((*path, *error.path), str(error))
+
+
+def structure(raw: dict[str, Any]) -> tuple[Written, list[Problem]]:
+    """An entry's keys, each checked.
+
+    Args:
+        raw: the entry, without keys whose value is null.
+
+    Returns:
+        What is right, and what is wrong with the rest.
+    """
+    try:
+        return _fast.structure(raw, Written), []
+    except _Wrong:
+        pass
+    try:
+        return _detailed.structure(raw, Written), []
+    except ClassValidationError as error:
+        problems = list(_leaves(error, ()))
+    bad = {problem.path[0] for problem in problems}
+    return _fast.structure({key: value for key, value in raw.items() if key not in bad}, Written), problems

@@ -1,0 +1,164 @@
+"""The edits of one entry's text: which text is written follows from the keys that are there.
+
+A list is edited under the alias the person uses; ours (``tools.exclude``, ``tools.pin``) is made when there is none, and goes
+again when it is empty, unless there is a comment in it. Of ``disabled`` and ``enabled`` the one that is there is set; a
+``disabled`` that comes last, where we put it, is removed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..model.config import ServerEntry
+from ..model.edits import SetEnabled, SetPin, SetTool
+from .config_entry import EXCLUDES, INCLUDES, PIN
+from .jsonc import Source, scan
+from .jsonc_walk import Path, items, locate, members
+from .span_edit import Change, add_item, add_member, apply, has_comment, remove, set_value
+
+__all__ = ["TOUCHED", "EntryEdit", "Slice", "edit_slice"]
+
+EntryEdit = SetTool | SetPin | SetEnabled
+
+TOUCHED: dict[type, tuple[str, ...]] = {
+    SetTool: ("tools", "disabledTools", "excludeTools", "enabledTools", "includeTools"),
+    SetPin: ("tools",),
+    SetEnabled: ("disabled", "enabled"),
+}
+
+
+"""The keys of an entry that an edit may change."""
+
+
+class Slice:
+    """The text of one entry, changed step by step."""
+
+    def __init__(self, text: str, at: int, file: str | None) -> None:
+        self.at = at
+        self.source: Source = scan(text, file)
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.at :]
+
+    def change(self, change: Change) -> None:
+        self.source = scan(apply(self.source.text, change), self.source.file)
+
+    def value(self, path: Path = ()) -> Any:
+        """The value at a path; None when it is null or not there."""
+        found = locate(self.source, path, self.at)
+        return None if found is None else found.value
+
+    def put(self, path: Path, value: Any) -> None:
+        """Set a member, whether or not it and what it is in are there yet."""
+        there = locate(self.source, path, self.at)
+        if there is not None:
+            self.change(set_value(there, value))
+        elif len(path) > 1 and not isinstance(self.value(path[:-1]), dict):
+            self.put(path[:-1], {path[-1]: value})
+        else:
+            within = locate(self.source, path[:-1], self.at)
+            assert within is not None
+            self.change(add_member(self.source, within.at, str(path[-1]), value))
+
+    def drop(self, path: Path) -> None:
+        """Remove a member."""
+        within = locate(self.source, path[:-1], self.at)
+        assert within is not None
+        inner, _ = members(self.source, within.at)
+        self.change(remove(self.source, within.at, [each.key for each in inner].index(path[-1])))
+
+    def append(self, path: Path, item: str) -> None:
+        """Add to a list, made if it is not there."""
+        there = locate(self.source, path, self.at)
+        if there is None or there.value is None:
+            self.put(path, [item])
+        else:
+            self.change(add_item(self.source, there.at, item))
+
+    def discard(self, path: Path, item: str, *, tidy: bool) -> None:
+        """Remove from a list, as often as it is in it; what is left empty goes too if it is ``tidy``."""
+        while item in (self.value(path) or ()):
+            there = locate(self.source, path, self.at)
+            assert there is not None
+            inner, _ = items(self.source, there.at)
+            self.change(remove(self.source, there.at, [each.value for each in inner].index(item)))
+            if tidy:
+                self._tidy(path)
+
+    def _tidy(self, path: Path) -> None:
+        """Remove an empty list, and the object around it if that is empty then, unless a comment is in it."""
+        while path:
+            there = locate(self.source, path, self.at)
+            if there is None or there.value or has_comment(self.source, there.at, there.end):
+                return
+            self.drop(path)
+            path = path[:-1]
+
+
+def _last_there(slice_: Slice, paths: Iterable[Path]) -> Path | None:
+    """The last of the lists that are there: what is added there comes last in what is read."""
+    found = None
+    for path in paths:
+        if isinstance(slice_.value(path), list):
+            found = path
+    return found
+
+
+def _set_tool(slice_: Slice, edit: SetTool, entry: ServerEntry) -> None:
+    if edit.on:
+        for path in EXCLUDES:
+            # An empty list under an alias was there before us; ours is the first.
+            slice_.discard(path, edit.bare, tidy=path == EXCLUDES[0])
+        if entry.include is not None and edit.bare not in entry.include:
+            into = _last_there(slice_, INCLUDES)
+            assert into is not None
+            slice_.append(into, edit.bare)
+    elif entry.allows(edit.bare):
+        fresh = EXCLUDES[1] if isinstance(slice_.value(("tools",)), list) else EXCLUDES[0]
+        slice_.append(_last_there(slice_, EXCLUDES) or fresh, edit.bare)
+
+
+def _set_pin(slice_: Slice, edit: SetPin, entry: ServerEntry) -> None:
+    if not edit.on:
+        slice_.discard(PIN, edit.bare, tidy=True)
+    elif edit.bare not in entry.pin:
+        slice_.append(PIN, edit.bare)
+
+
+def _set_enabled(slice_: Slice, edit: SetEnabled, entry: ServerEntry) -> None:
+    disabled, enabled = slice_.value(("disabled",)), slice_.value(("enabled",))
+    if entry.disabled is not edit.on:
+        return
+    if not edit.on:
+        if disabled is None and enabled is not None:
+            slice_.put(("enabled",), False)
+        else:
+            slice_.put(("disabled",), True)
+        return
+    if disabled:
+        inner, _ = members(slice_.source, slice_.at)
+        if inner[-1].key == "disabled":
+            slice_.drop(("disabled",))  # where we put it ourselves
+        else:
+            slice_.put(("disabled",), False)
+    if enabled is False:
+        slice_.put(("enabled",), True)
+
+
+def edit_slice(slice_: Slice, edit: EntryEdit, entry: ServerEntry) -> None:
+    """Do one edit.
+
+    Args:
+        slice_: the entry's text; what the edit touches is of the right kind (see `TOUCHED`).
+        edit: what to do.
+        entry: what the text says.
+    """
+    match edit:
+        case SetTool():
+            _set_tool(slice_, edit, entry)
+        case SetPin():
+            _set_pin(slice_, edit, entry)
+        case SetEnabled():
+            _set_enabled(slice_, edit, entry)
