@@ -94,7 +94,10 @@ class Calls:
         if tool is None:
             raise self._not_offered(wire_name, snapshot, offered)
         if tool.server is None:
-            return await self._native(self._natives[tool.bare], arguments or {}, timeout)
+            native = self._natives.get(tool.bare)
+            if native is None:
+                raise ToolNotOffered(wire_name, "the catalog that the call was made with is another host's")
+            return await self._native(native, arguments or {}, timeout)
         self._refuse_withdrawn(tool, snapshot)
         return await self.by_origin(
             tool.server, tool.bare, arguments, timeout=timeout, progress=progress, name=wire_name

@@ -149,6 +149,9 @@ class House:
 
     def _observe(self, state: ChildState) -> None:
         """The supervisor's word, as a value of the model, on the board."""
+        if self._closing:
+            # Who reads the snapshot after the host closed sees what was last true of it, not its taking down.
+            return
         if state.stage == "removed":
             self._board.set_lifecycle(state.name, None)
             return

@@ -71,10 +71,12 @@ class Operations:
         taken: Taken | None = None
         with trio.move_on_after(seconds):
             taken = await self._taken(operation)
+            rev = taken.rev
+            # Refused or not: who is answered sees in the snapshot why (``config_error``).
+            snapshot = await self._seen(lambda snapshot: snapshot.config_rev >= rev)
             if taken.refused is not None:
                 raise taken.refused
-            rev = taken.rev
-            return await self._seen(lambda snapshot: snapshot.config_rev >= rev)
+            return snapshot
         raise OperationTimeout(name, seconds, None if taken is None else True)
 
     async def _taken(self, operation: Operation) -> Taken:

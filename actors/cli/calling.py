@@ -75,7 +75,7 @@ def call_tool(
         name: a wire name, or ``SERVER/TOOL``; where the name tells the server, no other is started.
         arguments: one JSON object.
         as_json: print the raw result as JSON.
-        timeout: seconds for all of it; None = 60.
+        timeout: seconds for all of it; None = 60 for the server to be ready, then the entry's own or 60 for the call.
 
     Returns:
         `Exit.OK`, or `Exit.FAILURE` when the tool says it failed.
@@ -103,7 +103,8 @@ def call_tool(
         async with open_host(config) as host:
             snapshot = await _until_known(host, name, origin, seconds)
             server, bare = _find(snapshot.model, name, origin)
-            left = max(deadline - trio.current_time(), 0.001)
+            # Without a limit of the person's own, the entry's `timeout` is the limit of the call.
+            left = None if timeout is None else max(deadline - trio.current_time(), 0.001)
             result = await host.call_tool(server, bare, values, timeout=left)
         if as_json:
             print_json(result.model_dump(mode="json", by_alias=True, exclude_none=True))

@@ -101,6 +101,12 @@ def _mapping(value: Any) -> dict[str, str]:
     return out
 
 
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Wrong(f"expected an object, found {kind_of(value)}")
+    return value
+
+
 def _bool(value: Any) -> bool:
     if type(value) is not bool:
         raise _Wrong(f"expected true or false, found {kind_of(value)}")
@@ -199,18 +205,19 @@ def _call(hook: Callable[[Any], Any], value: Any, _: Any) -> Any:
 
 def _converter(detailed: bool) -> Converter:
     converter = Converter(detailed_validation=detailed)
-    hooks: list[tuple[Any, Callable[[Any], Any]]] = [
-        (str, _string),
-        (bool, _bool),
-        (float, _number),
+    plain: list[tuple[Any, Callable[[Any], Any]]] = [(str, _string), (bool, _bool), (float, _number)]
+    for kind, hook in plain:
+        converter.register_structure_hook(kind, partial(_call, hook))
+    made: list[tuple[Any, Callable[[Any], Any]]] = [
         (Seconds, _seconds),
         (Transport, _transport),
         (tuple[str, ...], _strings),
         (dict[str, str], _mapping),
     ]
-    for kind, hook in hooks:
+    for kind, hook in made:
         converter.register_structure_hook_func(partial(operator.eq, kind), partial(_call, hook))
-    converter.register_structure_hook(_Tools, make_dict_structure_fn(_Tools, converter))
+    tools = make_dict_structure_fn(_Tools, converter)
+    converter.register_structure_hook(_Tools, lambda value, _: tools(_object(value), _Tools))
     renames = {name: override(rename=key) for name, key in _RENAMED.items()}
     converter.register_structure_hook(Written, make_dict_structure_fn(Written, converter, **renames))  # type: ignore[arg-type]
     return converter

@@ -40,7 +40,6 @@ def other_format(source: Source) -> str | None:
 def all_twice(source: Source) -> str:
     """Every key that is there twice, with its lines (nested ones too, as one mistake seldom comes alone)."""
     said: list[str] = []
-
     todo = [root(source)]
     while todo:
         inner, _ = members(source, todo.pop(0))

@@ -73,8 +73,9 @@ _CHUNK = 64 * 1024
 _LINES_A_STEP = 128
 _LIST_CHANGED = "notifications/tools/list_changed"
 _RESPONSE_HEAD = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*,\s*"(?:result|error)"'
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*,\s*"[re]'
 )
+"""The beginning of a response, as far as its ``result`` or ``error``; a request would go on with ``method``."""
 
 
 class ConnectionClosed(MCPError):
@@ -137,6 +138,7 @@ class PipeDispatcher:
         send: the server's stdin.
         on_list_changed: called, never waiting, for each tools/list_changed that no subscription took; the session then does
             not see it. None hands it to the session like any other.
+        forward: False hands no notification to the session (subscriptions still get theirs): for one that nobody listens to.
         max_line: longest message accepted, in bytes.
         max_outbox: bytes queued before callers wait.
 
@@ -153,10 +155,12 @@ class PipeDispatcher:
         send: trio.lowlevel.FdStream,
         *,
         on_list_changed: Callable[[], None] | None = None,
+        forward: bool = True,
         max_line: int = DEFAULT_MAX_LINE,
         max_outbox: int = MAX_OUTBOX,
     ) -> None:
         self.on_list_changed = on_list_changed
+        self._forward = forward
         self.failed = trio.Event()
         self.closed = trio.Event()
         self.garbage = self.overlong = self.dropped = 0
@@ -424,6 +428,7 @@ class PipeDispatcher:
             except ValueError:
                 if line.strip():
                     self._on_garbage(line)
+                    self._settle_unreadable(line, "its response is not valid JSON")
                 return
         if type(message) is not dict or message.get("jsonrpc") != "2.0":
             self._on_garbage(line)
@@ -469,6 +474,8 @@ class PipeDispatcher:
         if method == _LIST_CHANGED and self.on_list_changed is not None:
             self.on_list_changed()
             return
+        if not self._forward:
+            return
         if len(self._notices) >= MAX_NOTICES:
             self._notices.popleft()
             self.dropped += 1
@@ -512,7 +519,6 @@ class PipeDispatcher:
     def _on_garbage(self, line: bytes) -> None:
         self.garbage += 1
         self.last_garbage = line[:200].decode("utf-8", "replace").strip()
-        self._settle_unreadable(line, "its response is not valid JSON")
 
     def _on_overlong(self, head: bytes) -> None:
         self.overlong += 1

@@ -74,7 +74,8 @@ def decode(data: bytes, file: str | None = None) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as bad:
-        line, column = place(data[: bad.start].decode("utf-8"), bad.start)
+        before = data[: bad.start].decode("utf-8")
+        line, column = place(before, len(before))
         found = f"the file is not UTF-8 (byte 0x{data[bad.start]:02x}); save it as UTF-8"
         raise ConfigError(found, file=file, line=line, column=column) from None
     if not text.strip("\ufeff \t\r\n\0"):

@@ -89,16 +89,8 @@ def make_connect(
 
 
 def _default_expand(entry: ServerEntry) -> Launch:
-    try:
-        from .expand import expand
-    except ImportError:
-        import os
-        from types import SimpleNamespace
+    from .expand import expand
 
-        return SimpleNamespace(  # type: ignore[return-value]
-            command=entry.command, args=entry.args, env={**os.environ, **entry.env}, cwd=entry.cwd,
-            url=entry.url, headers=dict(entry.headers), secrets=set(),
-        )
     return expand(entry)
 
 

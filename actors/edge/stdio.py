@@ -57,7 +57,7 @@ class StdioWire(Wire):
             from .dispatcher import PipeDispatcher
 
             pipe = PipeDispatcher(
-                process.stdout, process.stdin, on_list_changed=on_list_changed, max_line=self._max_line
+                process.stdout, process.stdin, on_list_changed=on_list_changed, forward=False, max_line=self._max_line
             )
             self._pipes = pipe
             self._dispatcher_made.set()

@@ -32,9 +32,9 @@ server that is being disabled would leave the catalog, come back while it drains
 
 
 def live_report(status: ServerStatus) -> Report | None:
-    """The report, if it is of the incarnation that the lifecycle speaks of."""
+    """The report, if it is of the incarnation that the lifecycle speaks of, and that one is not being stopped."""
     life, report = status.lifecycle, status.report
-    if life is None or report is None or report.generation != life.generation:
+    if life is None or report is None or report.generation != life.generation or life.stage == "stopping":
         return None
     return report
 

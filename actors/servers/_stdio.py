@@ -181,6 +181,10 @@ class _Server:
             return self.fail(key, INVALID_PARAMS, f"unknown tool: {params.get('name')}")
         if not isinstance(arguments, dict):
             return self.fail(key, INVALID_PARAMS, "arguments must be an object")
+        try:
+            check(tool, arguments)
+        except BadArguments as error:
+            return self.reply(key, str(error), is_error=True)
         if not tool.slow:
             return self.run(key, tool, arguments)
         cancelled = self.running[key] = threading.Event()
@@ -189,13 +193,15 @@ class _Server:
 
     def run(self, key: str | int, tool: Tool, arguments: Json, cancelled: threading.Event | None = None) -> None:
         try:
-            check(tool, arguments)
-            text, bad = tool.run(**arguments, **({"cancelled": cancelled} if cancelled else {})), False
+            text, is_error = tool.run(**arguments, **({"cancelled": cancelled} if cancelled else {})), False
         except BadArguments as error:
-            text, bad = str(error), True
+            text, is_error = str(error), True
         except Exception as error:
-            text, bad = f"{tool.name} failed: {type(error).__name__}: {error}", True
+            text, is_error = f"{tool.name} failed: {type(error).__name__}: {error}", True
         finally:
             self.running.pop(key, None)
         if cancelled is None or not cancelled.is_set():
-            self.send({"id": key, "result": {"content": [{"type": "text", "text": text}], "isError": bad}})
+            self.reply(key, text, is_error=is_error)
+
+    def reply(self, key: str | int, text: str, *, is_error: bool) -> None:
+        self.send({"id": key, "result": {"content": [{"type": "text", "text": text}], "isError": is_error}})

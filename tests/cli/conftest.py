@@ -1,4 +1,8 @@
-"""What the tests of the command line share: a folder with an mcp.json, and the real program run in it."""
+"""What the tests of the command line share: a folder with an mcp.json, and the program run in it.
+
+`playbill` runs the real program, a process of its own. `inside` runs the same command line in the test's process, on the
+same real servers, and saves the second that importing takes; each exit code and each verb is also seen with `playbill`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import Any
 
 import pytest
 from playbill.actors import servers
+from playbill.actors.cli import app
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
 WriteConfig = Callable[..., Path]
@@ -71,5 +76,29 @@ def playbill(tmp_path: Path, environment: dict[str, str]) -> Playbill:
         )
         assert "Traceback" not in done.stderr, done.stderr
         return done
+
+    return run
+
+
+@pytest.fixture
+def inside(
+    tmp_path: Path,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Playbill:
+    """Runs the command line in this process, in the test's folder and environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in set(os.environ) - set(environment):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", environment["HOME"])
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        words = [str(each) for each in arguments]
+        capsys.readouterr()
+        code = app.run(words)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(words, code, out, err)
 
     return run

@@ -44,13 +44,13 @@ def test_list_shows_what_the_config_says_and_starts_nothing(
     assert not started.exists()
 
 
-def test_list_as_json_has_every_entry_and_no_secret(playbill: Playbill, write_config: WriteConfig) -> None:
+def test_list_as_json_has_every_entry_and_no_secret(inside: Playbill, write_config: WriteConfig) -> None:
     secret = "supersecretvalue123"
     config = write_config(
         a={"command": "x", "args": ["--token", secret], "env": {"API_KEY": secret}, "tools": {"exclude": ["t"]}},
         b={"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": f"Bearer {secret}"}},
     )
-    done = playbill("list", "--json", "--config", config)
+    done = inside("list", "--json", "--config", config)
     assert (done.returncode, done.stderr) == (0, "")
     assert secret not in done.stdout
     value = json.loads(done.stdout)
@@ -61,7 +61,7 @@ def test_list_as_json_has_every_entry_and_no_secret(playbill: Playbill, write_co
 
 
 def test_list_does_not_import_mcp(write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]) -> None:
-    config = write_config(a={"command": "x"}, b={"command": 3})
+    config = write_config(a={"command": "x"}, b={"comand": "x"})
     code = (
         "import sys\nfrom playbill.actors.cli.app import run\n"
         f"code = run(['list', '--json', '--config', {str(config)!r}])\n"
@@ -74,9 +74,9 @@ def test_list_does_not_import_mcp(write_config: WriteConfig, tmp_path: Path, env
     assert done.stderr.splitlines()[-1] == "3 []"
 
 
-def test_the_config_of_this_folder_is_found(playbill: Playbill, write_config: WriteConfig, tmp_path: Path) -> None:
+def test_the_config_of_this_folder_is_found(inside: Playbill, write_config: WriteConfig, tmp_path: Path) -> None:
     write_config(here={"command": "x"}).rename(tmp_path / ".mcp.json")
-    assert "here" in playbill("list").stdout
+    assert "here" in inside("list").stdout
 
 
 def test_tools_lists_every_tool_with_wire_name_and_verdict(
@@ -97,11 +97,11 @@ def test_tools_lists_every_tool_with_wire_name_and_verdict(
 
 
 def test_tools_as_json_and_nothing_else_on_stdout(
-    playbill: Playbill, write_config: WriteConfig, entry: Entry, tmp_path: Path
+    inside: Playbill, write_config: WriteConfig, entry: Entry, tmp_path: Path
 ) -> None:
     missing = str(tmp_path / "no-such-program")
     config = write_config(clock=entry("clock"), lost={"command": missing}, off=entry("dice", disabled=True))
-    done = playbill("tools", "--json", "--config", config, "--timeout", "20")
+    done = inside("tools", "--json", "--config", config, "--timeout", "20")
     assert done.returncode == 4
     value = json.loads(done.stdout)
     clock, lost, off = value["servers"]
@@ -116,7 +116,7 @@ def test_tools_as_json_and_nothing_else_on_stdout(
 
 
 def test_tools_over_budget_exits_5_and_says_how_many(
-    playbill: Playbill, write_config: WriteConfig, tmp_path: Path
+    inside: Playbill, write_config: WriteConfig, tmp_path: Path
 ) -> None:
     many = tmp_path / "many.py"
     many.write_text(
@@ -124,22 +124,22 @@ def test_tools_over_budget_exits_5_and_says_how_many(
         "serve('many', 'Many', '', [Tool(f't{n}', '', '', {}, (), str) for n in range(103)])\n"
     )
     config = write_config(many={"command": sys.executable, "args": [str(many)]})
-    done = playbill("tools", "--config", config)
+    done = inside("tools", "--config", config)
     assert done.returncode == 5
     assert "103 tools over the budget of 100 — 3 MCP tools were dropped" in done.stderr
     assert done.stdout.count("over_budget") == 3
 
 
 @pytest.mark.parametrize("name", ["clock/convert", "mcp__clock__convert"])
-def test_call_prints_the_answers_text(playbill: Playbill, write_config: WriteConfig, entry: Entry, name: str) -> None:
+def test_call_prints_the_answers_text(inside: Playbill, write_config: WriteConfig, entry: Entry, name: str) -> None:
     config = write_config(clock=entry("clock"))
-    done = playbill("call", name, '{"time": "2030-01-31T12:00", "zone": "UTC"}', "--config", config)
+    done = inside("call", name, '{"time": "2030-01-31T12:00", "zone": "UTC"}', "--config", config)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2030-01-31T12:00:00+00:00\n", "")
 
 
-def test_call_as_json_prints_the_raw_result(playbill: Playbill, write_config: WriteConfig, entry: Entry) -> None:
+def test_call_as_json_prints_the_raw_result(inside: Playbill, write_config: WriteConfig, entry: Entry) -> None:
     config = write_config(notes=entry("notes"))
-    done = playbill("call", "notes/titles", "--json", "--config", config)
+    done = inside("call", "notes/titles", "--json", "--config", config)
     assert (done.returncode, done.stderr) == (0, "")
     value = json.loads(done.stdout)
     assert value["content"] == [{"type": "text", "text": "no notes yet"}]
@@ -147,37 +147,37 @@ def test_call_as_json_prints_the_raw_result(playbill: Playbill, write_config: Wr
 
 
 def test_call_of_a_tool_that_fails_prints_what_it_says_and_exits_1(
-    playbill: Playbill, write_config: WriteConfig, entry: Entry
+    inside: Playbill, write_config: WriteConfig, entry: Entry
 ) -> None:
     config = write_config(notes=entry("notes"))
-    done = playbill("call", "notes/read", '{"title": "x"}', "--config", config)
+    done = inside("call", "notes/read", '{"title": "x"}', "--config", config)
     assert (done.returncode, done.stdout) == (1, "there is no note 'x'; there are: none\n")
     assert done.stderr == "playbill: tool 'notes/read' reported an error\n"
 
 
 def test_call_starts_only_the_server_it_names(
-    playbill: Playbill, write_config: WriteConfig, entry: Entry, tmp_path: Path
+    inside: Playbill, write_config: WriteConfig, entry: Entry, tmp_path: Path
 ) -> None:
     started = tmp_path / "started"
     config = write_config(notes=entry("notes"), other={"command": "touch", "args": [str(started)]})
-    assert playbill("call", "mcp__notes__titles", "--config", config).returncode == 0
+    assert inside("call", "mcp__notes__titles", "--config", config).returncode == 0
     assert not started.exists()
 
 
 def test_call_finds_a_wire_name_that_only_the_servers_can_tell(
-    playbill: Playbill, write_config: WriteConfig, entry: Entry
+    inside: Playbill, write_config: WriteConfig, entry: Entry
 ) -> None:
     config = write_config(**{"my notes": entry("notes")}, clock=entry("clock"))
-    listed = json.loads(playbill("tools", "--json", "--config", config).stdout)
+    listed = json.loads(inside("tools", "--json", "--config", config).stdout)
     wire = {tool["tool"]: tool["wire_name"] for tool in listed["servers"][0]["tools"]}["titles"]
     assert "my-notes" in wire
-    done = playbill("call", wire, "--config", config)
+    done = inside("call", wire, "--config", config)
     assert (done.returncode, done.stdout) == (0, "no notes yet\n")
 
 
-def test_call_of_an_excluded_tool_is_refused(playbill: Playbill, write_config: WriteConfig, entry: Entry) -> None:
+def test_call_of_an_excluded_tool_is_refused(inside: Playbill, write_config: WriteConfig, entry: Entry) -> None:
     config = write_config(dice=entry("dice", tools={"exclude": ["flip"]}))
-    done = playbill("call", "dice/flip", "--config", config)
+    done = inside("call", "dice/flip", "--config", config)
     assert (done.returncode, done.stdout) == (1, "")
     assert "exclude" in done.stderr
 
@@ -191,21 +191,30 @@ def test_call_of_an_excluded_tool_is_refused(playbill: Playbill, write_config: W
     ],
 )
 def test_call_to_a_server_that_cannot_take_it_exits_4_with_the_reason(
-    playbill: Playbill, write_config: WriteConfig, entry_text: dict[str, Any], part: str
+    inside: Playbill, write_config: WriteConfig, entry_text: dict[str, Any], part: str
 ) -> None:
     config = write_config(bad=entry_text)
-    done = playbill("call", "bad/tool", "--config", config, "--timeout", "20")
+    done = inside("call", "bad/tool", "--config", config, "--timeout", "20")
     assert (done.returncode, done.stdout) == (4, "")
     assert "'bad'" in done.stderr
     assert part in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_call_that_is_not_answered_in_time_exits_4(playbill: Playbill, write_config: WriteConfig, entry: Entry) -> None:
-    config = write_config(clock=entry("clock"))
-    done = playbill("call", "clock/wait", '{"seconds": 600}', "--config", config, "--timeout", "3")
-    assert done.returncode == 4
-    assert "did not answer within" in done.stderr
+def test_call_that_is_not_answered_in_time_exits_4(inside: Playbill, write_config: WriteConfig, entry: Entry) -> None:
+    config = write_config(clock=entry("clock", timeout=0.2))
+    done = inside("call", "clock/wait", '{"seconds": 600}', "--config", config)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "did not answer within 0.2 s" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [["tools"], ["call", "silent/tool"]], ids=" ".join)
+def test_a_server_that_never_answers_is_waited_for_until_the_timeout(
+    inside: Playbill, write_config: WriteConfig, verb: list[str]
+) -> None:
+    config = write_config(silent={"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]})
+    done = inside(*verb, "--config", config, "--timeout", "0.5")
+    assert (done.returncode, done.stderr) == (4, "playbill: server 'silent' is not ready: it has not answered yet\n")
 
 
 def _on_a_terminal(arguments: list[str], cwd: Path, environment: dict[str, str]) -> str:
@@ -260,3 +269,33 @@ def test_a_stdout_without_unicode_still_gets_every_row(playbill: Playbill, write
     assert "za\\u017c" in done.stdout
     done = playbill("list", "--json", "--config", config, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert json.loads(done.stdout)["servers"][0]["name"] == "zażółć"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out", "err"),
+    [
+        (["call", "notes/titles"], 0, "no notes yet\n", ""),
+        (["call", "notes/read", '{"title": "x"}'], 1, "there is no note 'x'", "reported an error"),
+        (["call", "notes/red"], 2, "", "(did you mean 'notes/read'?)"),
+        (["call", "notes/read", "{"], 2, "", "the arguments are not JSON"),
+        (["call", "broken/x"], 3, "", "mcpServers.broken"),
+        (["tools"], 3, "mcp__notes__titles", "mcpServers.broken"),
+        (["call", "dies/x"], 4, "", "I will not"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_the_real_program(
+    playbill: Playbill,
+    write_config: WriteConfig,
+    entry: Entry,
+    arguments: list[str],
+    code: int,
+    out: str,
+    err: str,
+) -> None:
+    dies = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('I will not')"]}
+    config = write_config(notes=entry("notes"), broken={"comand": "x"}, dies=dies)
+    done = playbill(*arguments, "--config", config)
+    assert done.returncode == code
+    assert out in done.stdout
+    assert err in done.stderr

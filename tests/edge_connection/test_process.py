@@ -49,7 +49,9 @@ async def line_of(process: ServerProcess) -> str:
     """The first line on stdout: the process is up."""
     data = b""
     while not data.endswith(b"\n"):
-        data += await process.stdout.receive_some(1000)
+        more = await process.stdout.receive_some(1000)
+        assert more, "it ended without a line"
+        data += more
     return data.decode().strip()
 
 
@@ -57,7 +59,9 @@ IGNORE_TERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 GRANDCHILD = (
     "import subprocess, sys, time\n"
     "code = 'import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(99)'\n"
-    "child = subprocess.Popen([sys.executable, '-I', '-S', '-c', code], stdin=subprocess.DEVNULL)\n"
+    "child = subprocess.Popen([sys.executable, '-I', '-S', '-c', code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)\n"
+    "child.stdout.readline()\n"
+    "print(child.pid, flush=True)\n"
 )
 
 
@@ -123,13 +127,9 @@ async def test_stop_cannot_be_cancelled(mark: str) -> None:
 
 @pytest.mark.parametrize("how", ["exits", "is killed"])
 async def test_its_group_ends_with_it_though_a_grandchild_ignores_sigterm(mark: str, how: str) -> None:
-    code = GRANDCHILD + "print(child.pid, flush=True)\n" + ("time.sleep(0)" if how == "exits" else "time.sleep(99)")
+    code = GRANDCHILD + ("" if how == "exits" else "time.sleep(99)")
     async with running(code, mark) as process:
-        words = (await line_of(process)).split()
-        while len(words) < 2:
-            words += (await line_of(process)).split()
-        grandchild = max(int(word) for word in words)
-        assert grandchild != process.pid
+        grandchild = int(await line_of(process))
         if how == "is killed":
             os.kill(process.pid, signal.SIGKILL)
         with trio.fail_after(10):
@@ -138,13 +138,11 @@ async def test_its_group_ends_with_it_though_a_grandchild_ignores_sigterm(mark: 
 
 
 async def test_its_group_is_killed_when_it_leaves_on_eof(mark: str) -> None:
-    async with running(GRANDCHILD + "print(child.pid, flush=True)\nsys.stdin.read()", mark) as process:
-        words = (await line_of(process)).split()
-        while len(words) < 2:
-            words += (await line_of(process)).split()
+    async with running(GRANDCHILD + "sys.stdin.read()", mark) as process:
+        grandchild = int(await line_of(process))
         await process.stop()
         assert process.returncode == 0
-        await until_dead(max(int(word) for word in words))
+        await until_dead(grandchild)
 
 
 async def test_the_group_is_killed_and_forgotten_before_the_leader_is_reaped(mark: str) -> None:
@@ -203,7 +201,7 @@ async def test_a_spawn_that_fails_names_the_key(tmp_path: Path, given: Callable[
 
 
 async def test_stderr_never_blocks_the_server_and_its_tail_is_kept(mark: str) -> None:
-    code = "import sys; sys.stderr.buffer.write(b'x' * 1000 + b'\\n' + b'y' * 2**20 + b'\\n\\xff end\\n'); print(1, flush=True); input()"
+    code = "import sys; sys.stderr.buffer.write(b'x' * 1000 + b'\\n' + b'y' * 2**20 + b'\\n\\xff end\\n'); print(1, flush=True); sys.stdin.read()"
     async with running(code, mark) as process:
         tail = StderrTail(process.stderr, limit=4096)
         async with trio.open_nursery() as nursery:

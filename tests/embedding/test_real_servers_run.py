@@ -24,6 +24,7 @@ async def until(host: Host, condition: Any) -> Any:
         async for snapshot in host.changes():
             if condition(snapshot):
                 return snapshot
+    raise AssertionError("the host closed")
 
 
 def text(result: Any) -> str:
@@ -78,7 +79,7 @@ async def test_a_killed_server_comes_back_while_its_neighbours_calls_go_on(proje
             died = trio.Event()
 
             async def call_the_victim() -> None:
-                with pytest.raises(ServerDied, match="SIGKILL|signal 9"):
+                with pytest.raises(ServerDied, match=r"SIGKILL|signal 9"):
                     await host.call("mcp__victim__sleep", {"seconds": 60}, timeout=120)
                 died.set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -148,9 +149,9 @@ async def test_connect_then_die_backs_off_too(opened: Open) -> None:
                 servers.live["flaps"].lose("flap")
             if state.phase == "parked":
                 break
-    gaps = [later - earlier for earlier, later in zip(deaths, deaths[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(deaths)]
     assert len(deaths) == 6
-    assert all(later > 1.5 * earlier for earlier, later in zip(gaps, gaps[1:], strict=False))
+    assert all(later > 1.5 * earlier for earlier, later in itertools.pairwise(gaps))
 
 
 async def test_a_storm_of_list_changes_costs_few_listings(opened: Open) -> None:

@@ -295,20 +295,23 @@ def test_nothing_imports_the_command_line_or_the_test_kit() -> None:
 
 
 def test_only_the_transports_file_chooses_mcp_transports() -> None:
-    transports = (
-        "mcp.client.stdio",
-        "mcp.client.sse",
-        "mcp.client.streamable_http",
-        "mcp.client._memory",
-        "mcp.server",
-    )
+    """The SDK's transports are opened in one file, as are processes; and one file decides which of the two it is."""
+    openers = {
+        "mcp.client.stdio": "nobody",
+        "mcp.client.sse": "streams",
+        "mcp.client.streamable_http": "streams",
+        "mcp.shared.memory": "streams",
+        "mcp.server": "nobody",
+        "playbill.actors.edge.streams": "transports",
+        "playbill.actors.edge.stdio": "transports",
+    }
     wrong = [
         f"{each.source}:{each.line} imports {each.target}"
         for each in IMPORTS
-        for name in transports
-        if _under(each.target, name)
-        and not _under(each.source, "playbill.actors.edge.transports")
-        and not _under(each.source, "playbill.actors.servers")
+        for opened, opener in openers.items()
+        if _under(each.target, opened)
+        and not _under(each.source, opened)
+        and each.source != f"playbill.actors.edge.{opener}"
         and each.kind != FOR_TYPES
     ]
     assert wrong == []

@@ -483,6 +483,46 @@ def test_a_toggle_touches_one_server_whatever_the_number_of_the_others(monkeypat
         assert made == []
 
 
+def test_a_list_that_arrives_again_costs_only_what_is_new_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    real = tool.encode
+    monkeypatch.setattr(tool, "encode", lambda wire: encoded.append(wire.bare) or real(wire))
+    memo = Memo()
+    status = ready("x", "y")
+    first = project(state([entry("a")]), {"a": status}, [], NO_CAP, None, memo)
+    encoded.clear()
+    assert status.tools is not None
+    more = evolve(status, tools=(*status.tools, ToolDef("z")))
+    project(state([entry("a")]), {"a": more}, [], NO_CAP, first, memo)
+    assert encoded == ["z"]
+
+
+def test_rows_the_budget_does_not_cut_are_the_same_objects_whatever_the_budget() -> None:
+    memo = Memo()
+    entries, statuses = [entry("a"), entry("b")], {"a": ready("x", "y"), "b": ready("x", "y")}
+    one, two, three = (project(state(entries), statuses, [], Budget(cap), None, memo) for cap in (3, 2, 4))
+    assert one.model.servers[0] is two.model.servers[0] is three.model.servers[0]
+    assert [each.model.servers[1].tools[1].verdict for each in (one, two, three)] == [
+        "over_budget",
+        "over_budget",
+        "on_wire",
+    ]
+
+
+def test_the_cut_moves_when_another_server_needs_more_or_less() -> None:
+    memo, snap = Memo(), None
+    entries = [entry("a"), entry("b", pin=("p",))]
+    for count in (0, 3, 1, 9, 2, 0, 3):
+        statuses = {"a": ready(*(f"t{i}" for i in range(count))), "b": ready("p", "x", "y")}
+        snap = project(state(entries), statuses, [], Budget(4), snap, memo)
+        fit = max(0, 3 - count)
+        assert verdicts(snap, "b") == {
+            "p": "on_wire",
+            "x": "on_wire" if fit > 0 else "over_budget",
+            "y": "on_wire" if fit > 1 else "over_budget",
+        }
+
+
 def test_a_memo_forgets_what_is_no_longer_configured() -> None:
     memo = Memo()
     for i in range(50):

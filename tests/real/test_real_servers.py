@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,15 @@ class Installed:
 def _environment(folder: Path, *packages: str) -> Path:
     run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
     pip = [folder / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "install", *packages, cwd=folder.parent)
+    run(*pip, "install", "--no-compile", *packages, cwd=folder.parent)
     return folder / "bin"
+
+
+def _node_packages(folder: Path, *packages: str) -> Path:
+    folder.mkdir()
+    (folder / "package.json").write_text('{"private": true}\n', "utf-8")
+    run("npm", "install", "--no-audit", "--no-fund", "--silent", *packages, cwd=folder)
+    return folder / "node_modules" / ".bin"
 
 
 def _repository(folder: Path) -> Path:
@@ -73,14 +81,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for needed in ("git", "npm", "node"):
         assert shutil.which(needed), f"these tests need {needed}"
     root = tmp_path_factory.mktemp("real")
-    new = _environment(root / "new", "mcp-server-time", "mcp-server-git", "mcp-server-sqlite", "mcp>=2")
-    old = _environment(root / "old", "mcp-server-sqlite", "mcp<2")
-    node = root / "node"
-    node.mkdir()
-    (node / "package.json").write_text('{"private": true}\n', "utf-8")
-    names = [f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory")]
-    run("npm", "install", "--no-audit", "--no-fund", "--silent", *names, cwd=node)
-    return Installed(new, old, node / "node_modules" / ".bin", _repository(root / "work"))
+    with ThreadPoolExecutor() as side_by_side:
+        new = side_by_side.submit(
+            _environment, root / "new", "mcp-server-time", "mcp-server-git", "mcp-server-sqlite", "mcp>=2"
+        )
+        old = side_by_side.submit(_environment, root / "old", "mcp-server-sqlite", "mcp<2")
+        names = [f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory")]
+        node = side_by_side.submit(_node_packages, root / "node", *names)
+    return Installed(new.result(), old.result(), node.result(), _repository(root / "work"))
 
 
 @pytest.fixture

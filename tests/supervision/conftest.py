@@ -114,7 +114,7 @@ def make_troupe() -> type[Troupe]:
 
 
 @pytest.fixture
-async def troupe(autojump_clock: Any) -> AsyncIterator[Troupe]:
+async def troupe() -> AsyncIterator[Troupe]:
     """A troupe whose supervisor runs; aborted after the test."""
     made = Troupe()
     async with trio.open_nursery() as nursery:

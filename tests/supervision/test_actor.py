@@ -46,7 +46,7 @@ async def reason_of_a_body(troupe: Any, then: Any) -> str | None:
     return await ref.down.wait()
 
 
-async def test_groups_are_flattened_to_their_leaves(troupe: Any) -> None:
+async def test_groups_are_flattened_to_their_leaves(autojump_clock: Any, troupe: Any) -> None:
     async def fail(kind: type[Exception]) -> None:
         raise kind("boom")
 
@@ -62,14 +62,14 @@ async def test_groups_are_flattened_to_their_leaves(troupe: Any) -> None:
     assert sorted(reason.split("; ")) == ["KeyError: 'boom'", "ValueError: boom"]
 
 
-async def test_a_return_is_a_reason_too(troupe: Any) -> None:
+async def test_a_return_is_a_reason_too(autojump_clock: Any, troupe: Any) -> None:
     async def leave(ctx: Context) -> None:
         await trio.sleep(1)
 
     assert await reason_of_a_body(troupe, leave) == "returned"
 
 
-async def test_an_error_during_a_stop_is_a_stop_but_its_reason_is_kept(troupe: Any) -> None:
+async def test_an_error_during_a_stop_is_a_stop_but_its_reason_is_kept(autojump_clock: Any, troupe: Any) -> None:
     async def fails_to_close(ctx: Context) -> None:
         await ctx.wait_stop()
         raise OSError("the pipe broke")
@@ -80,7 +80,7 @@ async def test_an_error_during_a_stop_is_a_stop_but_its_reason_is_kept(troupe: A
     assert troupe.stages("a") == ["starting", "running", "stopping", "removed"]
 
 
-async def test_an_error_next_to_a_cancellation_is_not_lost_in_it(troupe: Any) -> None:
+async def test_an_error_next_to_a_cancellation_is_not_lost_in_it(autojump_clock: Any, troupe: Any) -> None:
     """A body with a nursery: cancelled by the stop, one task raises, the others are cancelled."""
 
     async def fail_when_cancelled() -> None:
@@ -127,7 +127,7 @@ async def test_what_is_not_an_exception_leaves_the_supervisor_alone(
     assert sup.states() == {}
 
 
-async def test_mail_ends_at_the_stop_message_although_more_is_waiting(troupe: Any) -> None:
+async def test_mail_ends_at_the_stop_message_although_more_is_waiting(autojump_clock: Any, troupe: Any) -> None:
     got: list[Any] = []
 
     async def reader(ctx: Context) -> None:
@@ -143,14 +143,14 @@ async def test_mail_ends_at_the_stop_message_although_more_is_waiting(troupe: An
     assert got == [0, 1, 2]
 
 
-async def test_an_idle_actor_that_reads_its_mail_stops_at_once(troupe: Any, bodies: Any) -> None:
+async def test_an_idle_actor_that_reads_its_mail_stops_at_once(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
     start = trio.current_time()
     await troupe.sup.stop_child("a")
     assert trio.current_time() == start
 
 
-async def test_a_context_says_who_it_is(troupe: Any) -> None:
+async def test_a_context_says_who_it_is(autojump_clock: Any, troupe: Any) -> None:
     said: dict[str, Any] = {}
 
     async def tell(ctx: Context) -> None:

@@ -12,12 +12,12 @@ import trio.testing
 from playbill.supervision import ActorDown, Ask, Context, MailboxFull, Ref
 
 
-async def test_an_ask_gets_its_reply(troupe: Any, bodies: Any) -> None:
+async def test_an_ask_gets_its_reply(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     ref = await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
     assert await ref.ask("hello", timeout=1) == "hello"
 
 
-async def test_an_ask_raises_what_the_actor_failed_it_with(troupe: Any) -> None:
+async def test_an_ask_raises_what_the_actor_failed_it_with(autojump_clock: Any, troupe: Any) -> None:
     async def refuse(ctx: Context) -> None:
         async for item in ctx.mail():
             assert item.fail(LookupError("no such thing"))
@@ -27,7 +27,9 @@ async def test_an_ask_raises_what_the_actor_failed_it_with(troupe: Any) -> None:
         await ref.ask("hello", timeout=1)
 
 
-async def test_asks_in_flight_buffered_and_in_the_control_lane_all_end_at_the_death_instant(troupe: Any) -> None:
+async def test_asks_in_flight_buffered_and_in_the_control_lane_all_end_at_the_death_instant(
+    autojump_clock: Any, troupe: Any
+) -> None:
     """The actor takes one ask, then is busy elsewhere for 10 s and dies; nobody waits for a deadline, or longer."""
 
     async def busy(ctx: Context) -> None:
@@ -55,7 +57,7 @@ async def test_asks_in_flight_buffered_and_in_the_control_lane_all_end_at_the_de
 
 
 async def test_when_an_ask_ends_with_actor_down_the_supervisor_already_knows_of_the_death(
-    troupe: Any, bodies: Any
+    autojump_clock: Any, troupe: Any, bodies: Any
 ) -> None:
     """So a caller that asks again through `up` waits for the successor, and does not meet the dead one again."""
     ref = await troupe.sup.start(troupe.spec("a", bodies.dies_after(1)))
@@ -66,7 +68,7 @@ async def test_when_an_ask_ends_with_actor_down_the_supervisor_already_knows_of_
     assert (await troupe.sup.up("a")).generation > ref.generation
 
 
-async def test_a_message_to_the_dead_is_an_error_at_once(troupe: Any, bodies: Any) -> None:
+async def test_a_message_to_the_dead_is_an_error_at_once(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     ref = await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
     await troupe.sup.stop_child("a")
     for say in (ref.tell, ref.control):
@@ -76,7 +78,7 @@ async def test_a_message_to_the_dead_is_an_error_at_once(troupe: Any, bodies: An
         await ref.ask("hello", timeout=1)
 
 
-async def test_a_reference_never_reaches_a_successor(troupe: Any, bodies: Any) -> None:
+async def test_a_reference_never_reaches_a_successor(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     first = await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
     troupe.sup.restart_soon("a")
     second = await troupe.sup.up("a")
@@ -85,7 +87,7 @@ async def test_a_reference_never_reaches_a_successor(troupe: Any, bodies: Any) -
         await first.ask(1, timeout=1)
 
 
-async def test_an_ask_ends_at_its_deadline_and_is_abandoned(troupe: Any) -> None:
+async def test_an_ask_ends_at_its_deadline_and_is_abandoned(autojump_clock: Any, troupe: Any) -> None:
     taken: list[Ask] = []
 
     async def silent(ctx: Context) -> None:
@@ -102,7 +104,7 @@ async def test_an_ask_ends_at_its_deadline_and_is_abandoned(troupe: Any) -> None
     assert troupe.sup.tree().children[0].asks == 0
 
 
-async def test_a_cancelled_caller_abandons_its_ask(troupe: Any) -> None:
+async def test_a_cancelled_caller_abandons_its_ask(autojump_clock: Any, troupe: Any) -> None:
     taken: list[Ask] = []
 
     async def silent(ctx: Context) -> None:
@@ -116,7 +118,7 @@ async def test_a_cancelled_caller_abandons_its_ask(troupe: Any) -> None:
     assert not taken[0].fail(ValueError())
 
 
-async def test_a_reply_at_the_very_deadline_that_was_accepted_is_delivered(troupe: Any) -> None:
+async def test_a_reply_at_the_very_deadline_that_was_accepted_is_delivered(autojump_clock: Any, troupe: Any) -> None:
     accepted: list[bool] = []
 
     async def late(ctx: Context) -> None:
@@ -133,7 +135,7 @@ async def test_a_reply_at_the_very_deadline_that_was_accepted_is_delivered(troup
     assert accepted == [got == "just"]
 
 
-async def test_only_the_first_answer_counts(troupe: Any) -> None:
+async def test_only_the_first_answer_counts(autojump_clock: Any, troupe: Any) -> None:
     async def twice(ctx: Context) -> None:
         async for item in ctx.mail():
             assert item.reply(1)
@@ -145,13 +147,17 @@ async def test_only_the_first_answer_counts(troupe: Any) -> None:
 
 
 @pytest.mark.parametrize("timeout", [math.inf, math.nan, -1])
-async def test_an_ask_without_a_finite_deadline_is_refused(troupe: Any, bodies: Any, timeout: float) -> None:
+async def test_an_ask_without_a_finite_deadline_is_refused(
+    autojump_clock: Any, troupe: Any, bodies: Any, timeout: float
+) -> None:
     ref = await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
     with pytest.raises(ValueError, match="finite"):
         await ref.ask("hello", timeout=timeout)
 
 
-async def test_a_full_mailbox_refuses_tells_and_asks_but_not_control(troupe: Any, bodies: Any) -> None:
+async def test_a_full_mailbox_refuses_tells_and_asks_but_not_control(
+    autojump_clock: Any, troupe: Any, bodies: Any
+) -> None:
     ref = await troupe.sup.start(troupe.spec("a", bodies.stubborn, mailbox=1))
     ref.tell("one")
     with pytest.raises(MailboxFull):
@@ -163,7 +169,7 @@ async def test_a_full_mailbox_refuses_tells_and_asks_but_not_control(troupe: Any
     assert (node.mailbox.waiting, node.mailbox.control, node.mailbox.refused, node.asks) == (1, 1, 2, 0)
 
 
-async def test_asking_is_a_checkpoint(troupe: Any, bodies: Any) -> None:
+async def test_asking_is_a_checkpoint(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     ref = await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
     with trio.testing.assert_checkpoints():
         await ref.ask("hello", timeout=1)

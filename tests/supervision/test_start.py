@@ -15,7 +15,7 @@ async def never(ctx: Context) -> None:
     await trio.sleep_forever()
 
 
-async def test_start_returns_once_the_body_acknowledges(troupe: Any) -> None:
+async def test_start_returns_once_the_body_acknowledges(autojump_clock: Any, troupe: Any) -> None:
     async def slow(ctx: Context) -> None:
         await trio.sleep(3)
         ctx.started()
@@ -37,7 +37,7 @@ async def test_start_returns_once_the_body_acknowledges(troupe: Any) -> None:
     ],
 )
 async def test_a_failed_start_says_why_and_leaves_no_child(
-    troupe: Any, body: str, rules: dict[str, Any], reason: str
+    autojump_clock: Any, troupe: Any, body: str, rules: dict[str, Any], reason: str
 ) -> None:
     async def run(ctx: Context) -> None:
         if body == "raises":
@@ -53,7 +53,7 @@ async def test_a_failed_start_says_why_and_leaves_no_child(
     assert troupe.sup.states() == {}
 
 
-async def test_starts_own_timeout_bounds_all_of_it(troupe: Any) -> None:
+async def test_starts_own_timeout_bounds_all_of_it(autojump_clock: Any, troupe: Any) -> None:
     begin = trio.current_time()
     with pytest.raises(StartFailed, match="not started within 1 s"):
         await troupe.sup.start(troupe.spec("a", never, started=False), timeout=1)
@@ -62,7 +62,7 @@ async def test_starts_own_timeout_bounds_all_of_it(troupe: Any) -> None:
     assert troupe.sup.states() == {}
 
 
-async def test_a_cancelled_start_takes_its_child_with_it(troupe: Any) -> None:
+async def test_a_cancelled_start_takes_its_child_with_it(autojump_clock: Any, troupe: Any) -> None:
     with trio.move_on_after(1) as scope:
         await troupe.sup.start(troupe.spec("a", never, started=False))
     assert scope.cancelled_caught
@@ -71,7 +71,7 @@ async def test_a_cancelled_start_takes_its_child_with_it(troupe: Any) -> None:
     assert troupe.alive == {"a": 0}
 
 
-async def test_a_child_that_does_not_start_in_time_is_restarted_by_its_rules(troupe: Any) -> None:
+async def test_a_child_that_does_not_start_in_time_is_restarted_by_its_rules(autojump_clock: Any, troupe: Any) -> None:
     park = Intensity(restarts=1, window=60, then="park", park_retry=None)
     troupe.sup.start_soon(troupe.spec("a", never, started=False, start_timeout=5, intensity=park))
     await trio.sleep(11)
@@ -80,13 +80,15 @@ async def test_a_child_that_does_not_start_in_time_is_restarted_by_its_rules(tro
     assert troupe.bodies == 2
 
 
-async def test_an_acknowledgement_in_time_lifts_the_start_deadline(troupe: Any, bodies: Any) -> None:
+async def test_an_acknowledgement_in_time_lifts_the_start_deadline(
+    autojump_clock: Any, troupe: Any, bodies: Any
+) -> None:
     ref = await troupe.sup.start(troupe.spec("a", bodies.until_stopped, start_timeout=1))
     await trio.sleep(100)
     assert not ref.down.is_set()
 
 
-async def test_an_acknowledgement_after_the_deadline_comes_too_late(troupe: Any) -> None:
+async def test_an_acknowledgement_after_the_deadline_comes_too_late(autojump_clock: Any, troupe: Any) -> None:
     async def late(ctx: Context) -> None:
         try:
             await trio.sleep_forever()
@@ -99,7 +101,7 @@ async def test_an_acknowledgement_after_the_deadline_comes_too_late(troupe: Any)
     assert troupe.stages("a") == ["starting", "parked"]
 
 
-async def test_one_hanging_start_delays_no_other(troupe: Any, bodies: Any) -> None:
+async def test_one_hanging_start_delays_no_other(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     begin = trio.current_time()
     troupe.sup.start_soon(troupe.spec("hangs", never, started=False, start_timeout=1000))
     for number in range(8):
@@ -109,7 +111,7 @@ async def test_one_hanging_start_delays_no_other(troupe: Any, bodies: Any) -> No
     assert troupe.sup.counts().starting == 1
 
 
-async def test_a_name_that_is_taken_is_refused(troupe: Any, bodies: Any) -> None:
+async def test_a_name_that_is_taken_is_refused(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     troupe.sup.start_soon(troupe.spec("a", bodies.until_stopped))
     with pytest.raises(ValueError, match="a child named 'a' already"):
         troupe.sup.start_soon(troupe.spec("a", bodies.until_stopped))
@@ -137,7 +139,9 @@ async def test_children_started_before_the_supervisor_runs_are_kept_for_it(
         await sup.stop()
 
 
-async def test_up_waits_through_a_restart_and_fails_when_the_child_is_removed(troupe: Any, bodies: Any) -> None:
+async def test_up_waits_through_a_restart_and_fails_when_the_child_is_removed(
+    autojump_clock: Any, troupe: Any, bodies: Any
+) -> None:
     first = await troupe.sup.start(troupe.spec("a", bodies.dies_after(1)))
     await first.down.wait()
     with trio.testing.assert_checkpoints():
