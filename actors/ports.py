@@ -6,7 +6,7 @@ The cast (server, coordinator, projector) never imports the edge; a test or a fa
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -26,6 +26,7 @@ __all__ = [
     "EraMemory",
     "ListFailed",
     "Listing",
+    "Opening",
     "Progress",
     "Store",
 ]
@@ -121,12 +122,22 @@ class Connection(Protocol):
         """What the process wrote on stderr last (bounded, scrubbed); empty when there is none. Never waits."""
 
 
-class Connect(Protocol):
-    """Opens a connection: entered and left in the same task, it owns the process behind it."""
+class Opening(Protocol):
+    """A connection to be entered and left in one task; it owns the process behind it."""
 
-    def __call__(
-        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]
-    ) -> AbstractAsyncContextManager[Connection]:
+    async def __aenter__(self) -> Connection: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None: ...
+
+    def stderr_tail(self) -> str:
+        """As `Connection.stderr_tail`, also while it is being opened and after it could not be. Never waits."""
+
+
+class Connect(Protocol):
+    """Opens connections."""
+
+    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
         """Expand, spawn, shake hands.
 
         Args:

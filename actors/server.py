@@ -143,13 +143,14 @@ class _Incarnation:
     async def run(self, connect: Connect, eras: EraMemory) -> None:
         self.report()
         patience = self.entry.connect_timeout or self.settings.connect_timeout
+        opening = connect(self.entry, eras=eras, on_list_changed=self.on_list_changed)
         connection: Connection | None = None
         failure: ConnectionFailed | ServerLost | None = None
         with trio.CancelScope(deadline=trio.current_time() + patience) as limit:
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._abandon_on_stop, limit)
-                    async with connect(self.entry, eras=eras, on_list_changed=self.on_list_changed) as connection:
+                    async with opening as connection:
                         self.report(connection)
                         listing = await self._first_list(connection)
                         limit.deadline = math.inf
@@ -157,15 +158,18 @@ class _Incarnation:
                     nursery.cancel_scope.cancel()
             except* ServerLost as lost:
                 failure = _leaf(lost)
-                self.report(error=failure.reason, stderr_tail=_tail(connection))
+                self.report(error=failure.reason, stderr_tail=opening.stderr_tail())
             except* ConnectionFailed as failed:
                 failure = _leaf(failed)
         if failure is not None:
             raise failure
         if limit.cancelled_caught and not self.ctx.stopping.is_set():
             missing = "the handshake" if connection is None else "its tool list"
+            tail = opening.stderr_tail()
+            said = [line.strip() for line in tail.splitlines() if line.strip()]
+            words = f"; it said: {said[-1][:200]}" if said else ""
             raise ConnectionFailed(
-                f"no answer within {patience:g} s (it waited for {missing})", stderr_tail=_tail(connection)
+                f"no answer within {patience:g} s (it waited for {missing}){words}", stderr_tail=tail
             )
 
     async def _abandon_on_stop(self, limit: trio.CancelScope) -> None:
@@ -231,10 +235,6 @@ class _Incarnation:
         # Not an event per announcement: 20,000 of them a second must cost 20 wake-ups, not 20,000.
         while (quiet := min(self.changed_at + self.settings.settle, latest)) > trio.current_time():  # noqa: ASYNC110
             await trio.sleep_until(quiet)
-
-
-def _tail(connection: Connection | None) -> str:
-    return "" if connection is None else connection.stderr_tail()
 
 
 def _leaf(group: BaseExceptionGroup[_E]) -> _E:

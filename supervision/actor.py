@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import trio
 
-from .errors import ActorDown, Stuck, leaves_of, reason_of
+from .errors import ActorDown, Stuck, leaves_of, one_line, reason_of
 from .ledger import Exit
 from .mailbox import Mailbox
 from .probe import EventKind
@@ -182,7 +182,7 @@ class Incarnation:
 
 def _joined(errors: list[BaseException]) -> str:
     told = (reason_of(error) for error in errors if not isinstance(error, trio.Cancelled))
-    return "; ".join(dict.fromkeys(told))
+    return one_line("; ".join(dict.fromkeys(told)))
 
 
 class Context:

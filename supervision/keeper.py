@@ -15,9 +15,7 @@ overwrites it: only the newest is ever spawned), and ``removing``.
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import trio
 
@@ -25,41 +23,20 @@ from .actor import Incarnation
 from .errors import Stuck
 from .ledger import Escalate, Exit, Park, Remove, RestartAfter, cleared, decide, next_attempt, proven, restarted
 from .plan import Plan, Ticket
-from .probe import ChildStage, ChildState, EventKind, EventLog, TreeNode
+from .probe import ChildStage, ChildState, EventKind, TreeNode
 from .spec import ChildSpec
 
-__all__ = ["Home", "Keeper"]
+if TYPE_CHECKING:
+    from .home import Home
 
-
-class Home(Protocol):
-    """What a keeper needs of its supervisor."""
-
-    rng: random.Random
-    generations: Iterator[int]
-    log: EventLog
-    closing: bool
-
-    def helper(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run a task beside the keepers."""
-
-    def publish(self, state: ChildState) -> None:
-        """Tell the observer."""
-
-    def counted_restart(self) -> None:
-        """A child was started anew."""
-
-    def escalate(self, name: str, reason: str) -> None:
-        """Stop everything and raise."""
-
-    def forget(self, keeper: Keeper) -> None:
-        """The child is gone."""
+__all__ = ["Keeper"]
 
 
 class Keeper:
     """The life of one child.
 
     Args:
-        home: the supervisor.
+        home: of the supervisor.
         plan: the first incarnation; `run` is to be started for it, and `show` called.
     """
 
@@ -173,6 +150,9 @@ class Keeper:
                 live = self._spawn()
                 try:
                     exit = await live.run()
+                except BaseException:
+                    self._note("down", live.ref.down.reason or "")
+                    raise
                 finally:
                     self.live = None
                 # Still the death instant: nothing else has run since.
@@ -243,7 +223,7 @@ class Keeper:
         self._pause = None
         if self.stage in ("backing_off", "parked") and not self.home.closing:
             self._history = restarted(self._history)
-            self.home.counted_restart()
+            self.home.restarts += 1
 
     def finish(self, why: str) -> None:
         """It is a child no more. Again: nothing happens."""

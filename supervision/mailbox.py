@@ -51,7 +51,7 @@ class Mailbox:
             raise ValueError(f"a mailbox must hold 1 item or more, not {capacity!r}")
         self.name = name
         self.capacity = capacity
-        self._put, self._mail = trio.open_memory_channel[Any](capacity)
+        self._put, self._mail = trio.open_memory_channel[Any](capacity if capacity == math.inf else int(capacity))
         self._put_control, self._control = trio.open_memory_channel[Any](math.inf)
         self._parked = trio.lowlevel.ParkingLot()
         self._taken = 0

@@ -1,11 +1,8 @@
-"""The supervisor: the operations on its children, and the ordered stop. (What can be seen of them: `roster`.)
+"""The supervisor: the operations on its children, the ordered stop, and all that can be seen of it.
 
-Theory of operation. The supervisor owns a dict of names and a nursery. Every operation is synchronous: it changes what a
-child's keeper wants next (`keeper`), and the keepers' tasks, all side by side in the nursery, carry it out. `run` waits for
-the stop, carries it out group by group, and ends when all tasks have.
-
-    not run ──run──▶ running ──stop, or a child escalates──▶ closing ──all children gone──▶ ended
-    (operations queue)         (no child is started any more)        (Escalated is raised here)
+Theory of operation. Every operation is synchronous: it changes what a child's keeper wants next (`keeper`), and the keepers'
+tasks, all side by side in one nursery, carry it out. `run` holds that nursery, waits for the stop, carries it out group by
+group, and ends when all tasks have (`home`).
 
 Outside cancellation reaches every child at once, as trio has it: no order, no grace. A caller that needs the ordered stop
 to survive it runs ``run(shielded=True)`` and calls `stop` in a shielded ``finally``.
@@ -16,24 +13,24 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 
 import trio
 
-from .errors import Escalated, StartFailed, leaves_of
-from .keeper import Keeper
+from .errors import StartFailed, leaves_of
+from .home import Home
 from .plan import Plan, Ticket
-from .probe import ChildState
+from .probe import ChildState, Counts, Event, EventLog, Gap, TreeNode, count
 from .ref import Ref
-from .roster import Roster
 from .spec import ChildSpec
 
 __all__ = ["Supervisor"]
 
 _process_wide = itertools.count(1)
+_STREAM_PER_CHILD_RING = 16
 
 
-class Supervisor(Roster):
+class Supervisor:
     """Keeps children running, each by its own rules.
 
     Args:
@@ -56,17 +53,14 @@ class Supervisor(Roster):
         events: int = 256,
         generations: Iterator[int] | None = None,
     ) -> None:
-        super().__init__(name, observe, events)
-        self.rng = random.Random() if rng is None else rng
-        self.generations = _process_wide if generations is None else generations
-        self.closing = False
-        self._nursery: trio.Nursery | None = None
-        self._guard = trio.CancelScope()
-        self._stop_asked = trio.Event()
-        self._stop_order: Sequence[Sequence[str]] = ()
-        self._stop_reason: object = None
-        self._escalated: Escalated | None = None
-        self._ended = trio.Event()
+        self.name = name
+        self._home = Home(
+            name,
+            random.Random() if rng is None else rng,
+            observe,
+            EventLog(events, events * _STREAM_PER_CHILD_RING),
+            _process_wide if generations is None else generations,
+        )
 
     async def run(
         self, *, shielded: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -83,30 +77,31 @@ class Supervisor(Roster):
             RuntimeError: it runs already, or has run.
             BaseException: what a body let through that is not an Exception, alone when it is one.
         """
-        if self._nursery is not None:
+        home = self._home
+        if home.nursery is not None:
             raise RuntimeError(f"supervisor {self.name!r} can be run only once")
-        self._check_open()
+        home.check_open()
         failure: BaseException | None = None
         try:
-            self._guard.shield = shielded
-            with self._guard:
-                async with trio.open_nursery() as self._nursery:
-                    for keeper in self._keepers.values():
-                        self._launch(self._nursery, keeper)
+            home.guard.shield = shielded
+            with home.guard:
+                async with trio.open_nursery() as home.nursery:
+                    for keeper in home.keepers.values():
+                        home.launch(home.nursery, keeper)
                     task_status.started()
-                    await self._stop_asked.wait()
-                    await self._stop_in_order()
+                    await home.stop_asked.wait()
+                    await home.stop_in_order()
         except BaseExceptionGroup as group:
             if len(leaves := leaves_of(group)) > 1:
                 raise
             failure = leaves[0]
         finally:
-            self._end()
+            home.end()
         # Raised down here, so that no group clings to it as its context.
         if failure is not None:
             raise failure
-        if self._escalated is not None:
-            raise self._escalated
+        if home.escalated is not None:
+            raise home.escalated
 
     # Operations: synchronous, from any task of the loop; before `run` they are kept for it.
 
@@ -117,7 +112,7 @@ class Supervisor(Roster):
             ValueError: there is a child of that name.
             trio.ClosedResourceError: the supervisor is stopping, or has ended.
         """
-        self._add(Plan(spec))
+        self._home.add(Plan(spec))
 
     def replace_soon(self, spec: ChildSpec, *, stop_reason: object = None, grace: float | None = None) -> None:
         """Stop the child of that name, then start ``spec`` with a cleared history; never two at once.
@@ -133,10 +128,10 @@ class Supervisor(Roster):
         Raises:
             trio.ClosedResourceError: the supervisor is stopping, or has ended.
         """
-        self._check_open()
-        keeper = self._keepers.get(spec.name)
+        self._home.check_open()
+        keeper = self._home.keepers.get(spec.name)
         if keeper is None:
-            self._add(Plan(spec))
+            self._home.add(Plan(spec))
         else:
             keeper.plan(Plan(spec))
             keeper.halt(stop_reason, grace)
@@ -149,7 +144,7 @@ class Supervisor(Roster):
             stop_reason: becomes ``ctx.stop_reason``.
             grace: seconds, instead of the spec's; 0 cancels it at once. A child already being stopped: the shorter counts.
         """
-        if (keeper := self._keepers.get(name)) is not None:
+        if (keeper := self._home.keepers.get(name)) is not None:
             keeper.remove()
             keeper.halt(stop_reason, grace)
 
@@ -160,8 +155,8 @@ class Supervisor(Roster):
             KeyError: there is no child of that name, or it is being removed.
             trio.ClosedResourceError: the supervisor is stopping, or has ended.
         """
-        self._check_open()
-        self.replace_soon(self._wanted(name), stop_reason=stop_reason)
+        self._home.check_open()
+        self.replace_soon(self._home.wanted(name), stop_reason=stop_reason)
 
     def revive(self, name: str) -> None:
         """Start a parked or backing-off child now, its history cleared; in other stages nothing happens.
@@ -170,9 +165,9 @@ class Supervisor(Roster):
             KeyError: there is no child of that name, or it is being removed.
             trio.ClosedResourceError: the supervisor is stopping, or has ended.
         """
-        self._check_open()
-        self._wanted(name)
-        self._keepers[name].revive()
+        self._home.check_open()
+        self._home.wanted(name)
+        self._home.keepers[name].revive()
 
     # Waiting operations.
 
@@ -189,7 +184,7 @@ class Supervisor(Roster):
             trio.ClosedResourceError: the supervisor is stopping, or has ended.
         """
         ticket = Ticket()
-        self._add(Plan(spec, ticket))
+        self._home.add(Plan(spec, ticket))
         why = "cancelled"
         try:
             with trio.move_on_after(math.inf if timeout is None else timeout):
@@ -198,7 +193,7 @@ class Supervisor(Roster):
         finally:
             if ticket.open:
                 ticket.settle(None, why)
-                if (keeper := self._keepers.get(spec.name)) is not None:
+                if (keeper := self._home.keepers.get(spec.name)) is not None:
                     keeper.withdraw(ticket)
         if ticket.ref is None:
             raise StartFailed(spec.name, ticket.failure or why)
@@ -206,7 +201,7 @@ class Supervisor(Roster):
 
     async def stop_child(self, name: str, *, stop_reason: object = None, grace: float | None = None) -> None:
         """`stop_soon`, then wait until it is gone, however long that takes. Unknown: only a checkpoint."""
-        keeper = self._keepers.get(name)
+        keeper = self._home.keepers.get(name)
         live = None if keeper is None else keeper.live
         self.stop_soon(name, stop_reason=stop_reason, grace=grace)
         await trio.lowlevel.checkpoint()
@@ -225,10 +220,10 @@ class Supervisor(Roster):
         """
         await trio.lowlevel.checkpoint()
         while True:
-            if self._ended.is_set():
-                self._check_open()
-            self._wanted(name)
-            keeper = self._keepers[name]
+            if self._home.ended.is_set():
+                self._home.check_open()
+            self._home.wanted(name)
+            keeper = self._home.keepers[name]
             if keeper.stage == "running" and keeper.live is not None:
                 return keeper.live.ref
             await keeper.changed()
@@ -241,81 +236,46 @@ class Supervisor(Roster):
                 stop with the first group. None: all side by side.
             stop_reason: becomes ``ctx.stop_reason``.
         """
-        self._begin_stop(order or (), stop_reason)
-        if self._nursery is None:
-            self._end()
+        self._home.begin_stop(order or (), stop_reason)
+        if self._home.nursery is None:
+            self._home.end()
         await trio.lowlevel.checkpoint()
-        await self._ended.wait()
+        await self._home.ended.wait()
 
     def abort(self) -> None:
         """Cancel everything now, without order or grace; `run` then returns. Never waits."""
-        self._begin_stop((), None)
-        self._guard.cancel()
+        self._home.begin_stop((), None)
+        self._home.guard.cancel()
+        if self._home.nursery is None:
+            self._home.end()
 
-    # For the keepers (`keeper.Home`).
+    # Looking: synchronous, at any time.
 
-    def helper(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run a task beside the keepers."""
-        if self._nursery is not None:
-            self._nursery.start_soon(work)
+    def ref(self, name: str) -> Ref | None:
+        """The incarnation that lives, in whatever stage; None when none does."""
+        keeper = self._home.keepers.get(name)
+        return None if keeper is None or keeper.live is None else keeper.live.ref
 
-    def escalate(self, name: str, reason: str) -> None:
-        """Stop everything and raise; the first one counts."""
-        if self._escalated is None:
-            self._escalated = Escalated(name, reason)
-        self._begin_stop((), self._escalated)
+    def keys(self) -> dict[str, Hashable]:
+        """Name → key of the newest spec, of the children that are to be (not of those being removed)."""
+        return {name: spec.key for name, keeper in self._home.keepers.items() if (spec := keeper.wanted) is not None}
 
-    # Inside.
+    def states(self) -> dict[str, ChildState]:
+        """Name → state, of all children there are."""
+        return {name: keeper.state() for name, keeper in self._home.keepers.items()}
 
-    def _check_open(self) -> None:
-        if self.closing:
-            raise trio.ClosedResourceError(f"supervisor {self.name!r} is stopping, or has ended")
+    def tree(self) -> TreeNode:
+        """The supervisor and its children as values."""
+        return TreeNode(self.name, "supervisor", None, tuple(keeper.node() for keeper in self._home.keepers.values()))
 
-    def _wanted(self, name: str) -> ChildSpec:
-        keeper = self._keepers.get(name)
-        if keeper is None or (spec := keeper.wanted) is None:
-            raise KeyError(name)
-        return spec
+    def counts(self) -> Counts:
+        """How many children there are, and in which stage."""
+        return count(self.tree(), self._home.restarts)
 
-    def _add(self, plan: Plan) -> None:
-        self._check_open()
-        keeper = self._keepers.get(plan.spec.name)
-        if keeper is None:
-            keeper = self._keepers[plan.spec.name] = Keeper(self, plan)
-            if self._nursery is not None:
-                self._launch(self._nursery, keeper)
-            keeper.show()
-        elif keeper.stage == "stopping":
-            keeper.plan(plan)
-        else:
-            raise ValueError(f"there is a child named {plan.spec.name!r} already")
+    def recent(self, name: str) -> tuple[Event, ...]:
+        """The last events of a child, oldest first; empty when there is none of that name."""
+        return self._home.log.recent(name)
 
-    def _launch(self, nursery: trio.Nursery, keeper: Keeper) -> None:
-        nursery.start_soon(keeper.run, name=f"{self.name}/{keeper.name}")
-
-    def _begin_stop(self, order: Sequence[Sequence[str]], reason: object) -> None:
-        if not self.closing:
-            self.closing = True
-            self._stop_order, self._stop_reason = order, reason
-            # From here on the children end by their own budgets, whatever is cancelled around us.
-            self._guard.shield = True
-            self._stop_asked.set()
-
-    async def _stop_in_order(self) -> None:
-        named = {name for group in self._stop_order for name in group}
-        first = [name for name in self._keepers if name not in named]
-        groups = [list(group) for group in self._stop_order] or [[]]
-        groups[0] += first
-        for group in groups:
-            keepers = [self._keepers[name] for name in group if name in self._keepers]
-            for keeper in keepers:
-                self.stop_soon(keeper.name, stop_reason=self._stop_reason)
-            for keeper in keepers:
-                await keeper.gone.wait()
-
-    def _end(self) -> None:
-        self.closing = True
-        for keeper in list(self._keepers.values()):
-            keeper.finish("the supervisor has ended")
-        self.log.close()
-        self._ended.set()
+    def events(self) -> AsyncIterator[Event | Gap]:
+        """Iterate over all events from now on, with a `Gap` where the reader fell behind; ends with the supervisor."""
+        return self._home.log.follow()

@@ -132,7 +132,7 @@ async def toggle(scene: Scene) -> None:
     scene.stage.claim(
         "it stays listed, as excluded",
         tool is not None and tool.verdict == "excluded",
-        (tool.reason or "") if tool else "it vanished",
+        f"verdict: {tool.verdict}" if tool else "it vanished",
     )
     excluded = _read(scene.config)["dice"].get("tools", {}).get("exclude")
     scene.stage.claim("mcp.json says so", excluded == ["roll"], f'"tools": {{"exclude": {json.dumps(excluded)}}}')

@@ -34,7 +34,9 @@ class Options:
     config: Annotated[
         str | None, Parameter(help="The mcp.json to read. Without it: the nearest .mcp.json, else your own.")
     ] = None
-    json: Annotated[bool, Parameter(negative="", help="Print JSON, and only that, on stdout.")] = False
+    json: Annotated[bool, Parameter(negative="", show_default=False, help="Print JSON, and only that, on stdout.")] = (
+        False
+    )
     timeout: Annotated[
         float | None, Parameter(validator=_positive, help="Seconds to wait for servers and answers.")
     ] = None
@@ -45,7 +47,9 @@ class Options:
 class DemoOptions:
     """The options of the demo, which has a config of its own."""
 
-    json: Annotated[bool, Parameter(negative="", help="Print the claims as JSON, and only that, on stdout.")] = False
+    json: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print the claims as JSON, and only that, on stdout.")
+    ] = False
     timeout: Annotated[
         float | None, Parameter(validator=_positive, help="Seconds that any one wait may take (10).")
     ] = None

@@ -72,7 +72,7 @@ class Stage:
         count, false = len(self.claims), len(self.false)
         if false:
             return f"{false} of {count} claims false, after {seconds:.1f} s"
-        return f"{count} claims made, {count} checked, all true, in {seconds:.1f} s"
+        return f"{count} claims, all true, in {seconds:.1f} s"
 
 
 @define
@@ -116,7 +116,8 @@ class RichStage(Stage):
     def __attrs_post_init__(self) -> None:
         from rich.console import Console
 
-        self.console = Console(highlight=False)
+        if self.console is None:
+            self.console = Console(highlight=False)
 
     def act(self, title: str, words: str) -> None:
         """Begin the next act."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..model.snapshot import ServerState, Snapshot
+from .errors import one_line
 
 if TYPE_CHECKING:
     from ..host import Host
@@ -63,8 +64,7 @@ async def _tell(host: Host, names: Collection[str] | None) -> None:
     await trio.sleep(_PATIENCE)
     try:
         while True:
-            waiting = ", ".join(ascii(name)[1:-1] for name in _awaited(host.snapshot(), names))
-            text = f"waiting for {waiting}"
+            text = one_line(f"waiting for {', '.join(_awaited(host.snapshot(), names))}")
             sys.stderr.write(f"\r{text[:78]}\x1b[K")
             sys.stderr.flush()
             await trio.sleep(_PATIENCE / 2)

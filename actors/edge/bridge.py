@@ -5,7 +5,7 @@ Same process, same line splitter, same cap; only the JSON-RPC layer is the SDK's
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import trio
@@ -30,8 +30,10 @@ class SdkPipes:
 
     def __init__(self, receive: trio.lowlevel.FdStream, send: trio.lowlevel.FdStream, *, max_line: int) -> None:
         self.failed = trio.Event()
+        self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()
         self.last_garbage = ""
+        self.written = 0
         self._receive = receive
         self._send = send
         self._splitter = LineSplitter(max_line)
@@ -52,6 +54,8 @@ class SdkPipes:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
                 await self._read()
+                if not self.failed.is_set():
+                    self.failed_on = "stdout"
                 nursery.cancel_scope.cancel()
         self.shut()
 
@@ -76,7 +80,8 @@ class SdkPipes:
         try:
             async for item in self._from_session:
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await self._send.send_all(text.encode() + b"\n")
+                await self._send.send_all(line := text.encode() + b"\n")
+                self.written += len(line)
         except (trio.ClosedResourceError, trio.BrokenResourceError):
             self.failed.set()
 

@@ -91,7 +91,7 @@ class Slice:
         """Remove an empty list, and the object around it if that is empty then, unless a comment is in it."""
         while path:
             there = locate(self.source, path, self.at)
-            if there is None or there.value or has_comment(self.source, there.at, there.end):
+            if there is None or there.value or has_comment(self.source, there.start, there.end):
                 return
             self.drop(path)
             path = path[:-1]

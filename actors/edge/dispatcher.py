@@ -28,7 +28,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import trio
 from mcp.shared.dispatcher import (
@@ -143,8 +143,9 @@ class PipeDispatcher:
         max_outbox: bytes queued before callers wait.
 
     Attributes:
-        failed: set when the connection is of no use any more.
+        failed: set when the connection is of no use any more; `failed_on` is then the pipe that the server closed.
         closed: set by `shut`: everything pending is settled.
+        written: bytes that the server's stdin took.
         garbage, overlong, dropped: how many lines were no messages, too long, or notifications nobody had time for.
         last_garbage: the last line that was no message (its beginning), or empty.
     """
@@ -162,8 +163,9 @@ class PipeDispatcher:
         self.on_list_changed = on_list_changed
         self._forward = forward
         self.failed = trio.Event()
+        self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()
-        self.garbage = self.overlong = self.dropped = 0
+        self.written = self.garbage = self.overlong = self.dropped = 0
         self.last_garbage = ""
         self._receive = receive
         self._send = send
@@ -247,7 +249,10 @@ class PipeDispatcher:
                 nursery.start_soon(self._write_loop)
                 nursery.start_soon(self._notify_loop, on_notify)
                 task_status.started()
-                await self._read_loop()
+                if not self.closed.is_set():
+                    await self._read_loop()
+                if not self.failed.is_set():
+                    self.failed_on = "stdout"
                 self.shut()
         finally:
             self.shut()
@@ -357,12 +362,14 @@ class PipeDispatcher:
 
     def _write(self, data: bytes | memoryview) -> int:
         try:
-            return os.write(self._send.fileno(), data)
+            sent = os.write(self._send.fileno(), data)
         except BlockingIOError:
             return 0
         except OSError:
             self._fail()
             return 0
+        self.written += sent
+        return sent
 
     async def _write_loop(self) -> None:
         while not self.failed.is_set():

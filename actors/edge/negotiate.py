@@ -42,11 +42,13 @@ class _Probe:
     """One ``server/discover`` and what became of it."""
 
     def __init__(self) -> None:
+        self.asked = False
         self.done = trio.Event()
         self.result: DiscoverResult | None = None
         self.error: MCPError | None = None
 
     async def ask(self, session: ClientSession, version: str) -> None:
+        self.asked = True
         try:
             raw = await session.send_discover(version)
             result = DiscoverResult.model_validate(raw)
@@ -110,7 +112,7 @@ async def _conclude(session: ClientSession, probe: _Probe) -> Era:
     except MCPError as refusal:
         if _is_lost(refusal):
             raise
-        if probe.result is None and refusal.code == UNSUPPORTED_PROTOCOL_VERSION and not probe.done.is_set():
+        if probe.asked and refusal.code == UNSUPPORTED_PROTOCOL_VERSION:
             with trio.move_on_after(PROBE_SECONDS):
                 await probe.done.wait()
         if probe.result is not None:

@@ -107,7 +107,7 @@ class ServerProcess:
             grace: False kills at once.
 
         Raises:
-            Stuck: the leader lives on; `watch` still buries it when it ends.
+            Stuck: the leader lives on; `watch` must go on, or be run again, to bury it when it ends.
         """
         with trio.CancelScope(shield=True):
             self.stdin.close()

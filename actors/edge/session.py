@@ -18,7 +18,8 @@ Calls run in their callers' tasks: a loss settles them with `ConnectionLost`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 import trio
@@ -26,7 +27,7 @@ from attrs import frozen
 
 from ..model.config import ServerEntry
 from ..model.errors import PlaybillError
-from ..ports import Connect, Connection, ConnectionFailed, Era, EraMemory
+from ..ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
 from .lines import DEFAULT_MAX_LINE
 from .process import SpawnFailed
 from .sdk import load_sdk
@@ -82,8 +83,8 @@ def make_connect(
 
     def connect(
         entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]
-    ) -> AbstractAsyncContextManager[Connection]:
-        return _connection(_Backstage(settings, entry, eras, on_list_changed))
+    ) -> Opening:
+        return _Opening(_Backstage(settings, entry, eras, on_list_changed))
 
     return connect
 
@@ -92,6 +93,25 @@ def _default_expand(entry: ServerEntry) -> Launch:
     from .expand import expand
 
     return expand(entry)
+
+
+class _Opening:
+    """As `ports.Opening`."""
+
+    def __init__(self, backstage: _Backstage) -> None:
+        self._backstage = backstage
+        self._manager = _connection(backstage)
+
+    async def __aenter__(self) -> Connection:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None:
+        return await self._manager.__aexit__(kind, error, trace)
+
+    def stderr_tail(self) -> str:
+        return self._backstage.stderr_tail()
 
 
 @asynccontextmanager
@@ -126,6 +146,9 @@ class _Backstage:
         self._link: Link | None = None
         self._failure: ConnectionFailed | None = None
         self._wire: Wire | None = None
+
+    def stderr_tail(self) -> str:
+        return "" if self._wire is None else self._wire.stderr_tail()
 
     async def opened(self) -> Link:
         """Wait for the word: the connection, or `ConnectionFailed`."""

@@ -208,22 +208,22 @@ def remove(source: Source, at: int, i: int) -> Change:
     following = inner[i + 1].start if i + 1 < len(inner) else close
     comma = bare.find(",", mine.end, following)
     stop = comma + 1 if comma >= 0 else mine.end
+    if comma >= 0 and has_comment(source, mine.end, comma):
+        return Change(mine.start, stop, text[mine.end : comma].strip(" \t"))
     line = _own_line(source, inner, i, at)
     after = _BREAK.search(bare, stop, following)
     rest = text[stop : after.start() if after else following]
+    blank = not rest.strip(" \t")
     last = i + 1 == len(inner)
-    if line is not None and not rest.strip(" \t") and (last or after is not None):
-        cut = (line, stop)
-    elif line is not None or (not last and not rest.strip(" \t") and after is None):
-        cut = (mine.start, stop + len(rest) - len(rest.lstrip(" \t")))
+    if line is not None and blank and (last or after is not None):
+        cut = (line, stop)  # the whole line
+    elif line is not None or (i == 0 and last) or (not last and blank and after is None):
+        cut = (mine.start, stop + len(rest) - len(rest.lstrip(" \t")))  # up to what comes next on the line
     else:
-        # Inline: the space before it goes too, unless it is the bracket's.
-        lead = text[: mine.start]
-        begin = len(lead.rstrip(" \t")) if i or not last else mine.start
-        cut = (begin if i else mine.start, stop + (0 if i else len(rest) - len(rest.lstrip(" \t"))))
+        cut = (len(text[: mine.start].rstrip(" \t")) if i else mine.start, stop)  # with the space before it
     if len(inner) == 1:
         left = text[at + 1 : cut[0]] + text[cut[1] : close]
-        return Change(at + 1, close, "") if not left.strip(" \t\r\n") else Change(*cut, "")
+        return Change(*cut, "") if left.strip(" \t\r\n") else Change(at + 1, close, "")
     if last and comma < 0:
         before = bare.find(",", inner[i - 1].end, mine.start)
         kept = text[before + 1 : cut[0]]

@@ -10,13 +10,14 @@ is waited for 0.25 s. All pending calls are settled when that is over, in one st
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from .process import GroupWatch, ServerProcess, spawn
+from .process import GroupWatch, ServerProcess, Stuck, spawn
 from .stderr import StderrTail
 from .wire import Launch, Wire
 
@@ -59,15 +60,19 @@ class StdioWire(Wire):
             pipe = PipeDispatcher(
                 process.stdout, process.stdin, on_list_changed=on_list_changed, forward=False, max_line=self._max_line
             )
-            self._pipes = pipe
-            self._dispatcher_made.set()
+            self._use(pipe)
             return pipe
         from .bridge import SdkPipes
 
         bridge = SdkPipes(process.stdout, process.stdin, max_line=self._max_line)
-        self._pipes = bridge
-        self._dispatcher_made.set()
+        self._use(bridge)
         return bridge.dispatcher
+
+    def _use(self, pipes: PipeDispatcher | SdkPipes) -> None:
+        self._pipes = pipes
+        self._dispatcher_made.set()
+        if self.lost.is_set():  # it died before anybody could talk to it, and `attend` is over
+            pipes.shut()
 
     def dispatcher_ended(self) -> None:
         """Nothing: `attend` sees it too, and knows more."""
@@ -81,8 +86,8 @@ class StdioWire(Wire):
             line = f"on stdout: {self.scrub(self._pipes.last_garbage)}"
         return line
 
-    def read_all(self) -> bool:
-        return self.process.unread_stdin() in (0, None)
+    def read_everything(self) -> bool:
+        return self._pipes is not None and self._pipes.written > 0 and self.process.unread_stdin() in (0, None)
 
     @property
     def restartable(self) -> bool:
@@ -95,7 +100,7 @@ class StdioWire(Wire):
         process, pipes = self.process, self._pipes
         how = ""
         if not process.gone.is_set():
-            how = "closed its stdout" if pipes is not None and pipes.closed.is_set() else "closed its stdin"
+            how = f"closed its {pipes.failed_on}" if pipes is not None else ""
         with trio.move_on_after(LAST_READ):
             if pipes is not None:
                 await pipes.closed.wait()
@@ -132,7 +137,6 @@ async def open_stdio(
 
     Raises:
         SpawnFailed: it could not be started.
-        Stuck: on leaving: the process survived SIGKILL.
     """
     assert launch.command is not None
     process = await spawn(launch.command, launch.args, env=launch.env, cwd=launch.cwd, warden=warden)
@@ -153,6 +157,10 @@ async def open_stdio(
         finally:
             try:
                 await process.stop(grace=wire.graceful)
+            except Stuck as stuck:
+                logging.getLogger("playbill.edge").warning("%s", stuck)
             finally:
                 helpers.cancel()
                 process.close_pipes()
+    if not process.gone.is_set():
+        trio.lowlevel.spawn_system_task(process.watch)  # it hangs in the kernel; whenever it ends, it is buried

@@ -81,8 +81,8 @@ class Wire:
         """The last line that may explain a failure, scrubbed, or empty."""
         return ""
 
-    def read_all(self) -> bool:
-        """Whether the server may have read all that was sent to it (True when that cannot be told)."""
+    def read_everything(self) -> bool:
+        """Whether the server may have read what was sent to it, all of it (True when that cannot be told)."""
         return True
 
     @property

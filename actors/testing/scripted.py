@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
 from typing import Any
 
 import trio
@@ -16,7 +17,7 @@ from attrs import define, field
 
 from ..model.config import ServerEntry
 from ..model.status import ToolDef
-from ..ports import ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Progress
+from ..ports import ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Opening, Progress
 
 __all__ = ["Script", "ScriptedConnection", "ScriptedServers"]
 
@@ -39,6 +40,7 @@ class Script:
         list_error: listing fails with this reason, or None.
         handler: answers calls: (bare, arguments) → any value; None echoes the arguments.
         needs_auth: a refusal is for want of a login.
+        says: what it writes on stderr before it is connected.
     """
 
     tools: tuple[ToolDef, ...] = field(default=(), converter=_tools)
@@ -50,6 +52,7 @@ class Script:
     list_error: str | None = None
     handler: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
     needs_auth: bool = False
+    says: str = ""
 
 
 class ScriptedConnection:
@@ -140,6 +143,23 @@ class ScriptedConnection:
         return await self._until_lost(work)
 
 
+class _Opening:
+    def __init__(self, manager: AbstractAsyncContextManager[ScriptedConnection], script: Script | None) -> None:
+        self._manager = manager
+        self._script = script
+
+    async def __aenter__(self) -> ScriptedConnection:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None:
+        return await self._manager.__aexit__(kind, error, trace)
+
+    def stderr_tail(self) -> str:
+        return "" if self._script is None else self._script.says
+
+
 class ScriptedServers:
     """A `Connect` over scripts, by server name. A name without a script is a command that is not found.
 
@@ -174,11 +194,12 @@ class ScriptedServers:
     def _say(self, name: str, what: str) -> None:
         self.log.append((trio.current_time(), name, what))
 
-    @asynccontextmanager
-    async def __call__(
-        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]
-    ) -> AsyncIterator[ScriptedConnection]:
+    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
         """Connect as the script of ``entry.name`` says; see `ports.Connect`."""
+        return _Opening(self._open(entry, on_list_changed), self.scripts.get(entry.name))
+
+    @asynccontextmanager
+    async def _open(self, entry: ServerEntry, on_list_changed: Callable[[], None]) -> AsyncIterator[ScriptedConnection]:
         name = entry.name
         self.spawns[name] += 1
         script = self.scripts.get(name)

@@ -275,8 +275,8 @@ def test_a_stdout_without_unicode_still_gets_every_row(playbill: Playbill, write
     ("arguments", "code", "out", "err"),
     [
         (["call", "notes/titles"], 0, "no notes yet\n", ""),
-        (["call", "notes/read", '{"title": "x"}'], 1, "there is no note 'x'", "reported an error"),
-        (["call", "notes/red"], 2, "", "(did you mean 'notes/read'?)"),
+        (["call", "notes/read", "{}"], 1, "the argument 'title' is missing", "reported an error"),
+        (["call", "note/read"], 2, "", "(did you mean 'notes/read'?)"),
         (["call", "notes/read", "{"], 2, "", "the arguments are not JSON"),
         (["call", "broken/x"], 3, "", "mcpServers.broken"),
         (["tools"], 3, "mcp__notes__titles", "mcpServers.broken"),

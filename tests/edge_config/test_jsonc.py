@@ -15,7 +15,7 @@ from playbill.actors.edge.jsonc_walk import Twice, items, locate, members, parse
 from playbill.actors.model.errors import ConfigError
 
 many = settings(
-    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=80, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),

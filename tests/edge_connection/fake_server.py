@@ -12,10 +12,11 @@ Options (all optional):
     tools             pages: a list of lists of raw tools; the cursor of page n is "n"
     cursors           what to send as nextCursor of each page instead
     no_tools          declare no tools capability
+    exit_after_start  exit code; after the grandchild was started
+    exit_on           exit with code 9 on this method
     ignore_eof, ignore_term
-    grandchild        "holds" (a child that holds stdout) or "stubborn" (one that also ignores SIGTERM); its pid goes to
-                      the file "pid_file"
-    leave_on_eof      exit at the end of stdin although a grandchild lives (the default without ignore_eof)
+    grandchild        "holds" (a child that holds stdout) or "stubborn" (one that also ignores SIGTERM) or "escaped" (one
+                      in a session of its own); its pid goes to the file "pid_file"
     list_changed      announce list changes (the capability)
     log               a file to which each received method is appended
 """
@@ -62,7 +63,8 @@ def spawn_grandchild(kind):
     if kind == "stubborn":
         code += "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     code += "print(end='', flush=True)\ntime.sleep(120)"
-    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", code], stdin=subprocess.DEVNULL)
+    command = [sys.executable, "-I", "-S", "-c", code]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=kind == "escaped")
     if "pid_file" in OPTIONS:
         with open(OPTIONS["pid_file"] + ".new", "w") as file:
             file.write(str(child.pid))
@@ -148,6 +150,10 @@ def answer(message):
     if "log" in OPTIONS:
         with open(OPTIONS["log"], "a") as file:
             file.write(f"{method}\n")
+    if method is not None and OPTIONS.get("exit_on") == method:
+        sys.stderr.write("no licence\n")
+        sys.stderr.flush()
+        os._exit(9)
     if OPTIONS.get("hang"):
         return
     if OPTIONS.get("half_line"):
@@ -214,6 +220,8 @@ def main():
         os._exit(OPTIONS["exit_at_once"])
     if "grandchild" in OPTIONS:
         spawn_grandchild(OPTIONS["grandchild"])
+    if "exit_after_start" in OPTIONS:
+        os._exit(OPTIONS["exit_after_start"])
     time.sleep(OPTIONS.get("slow", 0))
     for line in sys.stdin.buffer:
         answer(json.loads(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import trio.testing
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult
+from playbill.actors.edge import process as process_module
 from playbill.actors.edge.session import make_connect
 from playbill.actors.edge.warden import open_warden
 from playbill.actors.model.config import ServerEntry
@@ -332,23 +334,35 @@ async def test_cancelled_at_any_point_nothing_is_left(
 
 
 async def test_a_connection_in_the_making_is_killed_without_grace(
-    fake: Fake, connect: Connector, mark: str, autojump_clock: trio.testing.MockClock
+    fake: Fake, connect: Connector, mark: str, patience: Patience, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In virtual time: grace would cost 2 s of it."""
-    async with trio.open_nursery() as nursery:
+    monkeypatch.setattr(process_module, "EOF_GRACE", 1000.0)
+    with patience():
+        async with trio.open_nursery() as nursery:
 
-        async def attempt() -> None:
-            async with connect(fake(hang=True, ignore_eof=True, ignore_term=True)):
-                pytest.fail("it never answers")
+            async def attempt() -> None:
+                async with connect(fake(hang=True, ignore_eof=True, ignore_term=True)):
+                    pytest.fail("it never answers")
 
-        nursery.start_soon(attempt)
-        with trio.fail_after(1000):
+            nursery.start_soon(attempt)
             while not marked(mark):
-                await trio.to_thread.run_sync(lambda: None)
-        began = trio.current_time()
-        nursery.cancel_scope.cancel()
-    assert trio.current_time() - began < 2
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
     assert marked(mark) == []
+
+
+async def test_a_process_that_survives_sigkill_for_too_long_is_still_reaped_when_it_ends(
+    fake: Fake, connect: Connector, patience: Patience, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "KILL_GRACE", 0.0)  # so that no process can be quick enough
+    with patience():
+        async with connect(fake()) as connection:
+            pid = connection.pid
+            os.kill(pid, signal.SIGSTOP)
+            monkeypatch.setattr(process_module, "EOF_GRACE", 0.0)
+            monkeypatch.setattr(process_module, "TERM_GRACE", 0.0)
+        while Path(f"/proc/{pid}").exists():
+            await trio.sleep(0.01)
 
 
 async def test_a_live_server_is_given_its_grace_even_when_the_caller_is_cancelled(

@@ -138,6 +138,19 @@ async def test_a_server_that_always_dies_is_parked_and_can_be_revived(opened: Op
         assert servers.spawns["good"] == 1
 
 
+async def test_a_start_that_takes_too_long_is_told_with_the_last_words(opened: Open) -> None:
+    script = Script(connect_delay=math.inf, says="npm warn\nNeed to install: thing. Ok to proceed? (y)")
+    servers = ScriptedServers(asks=script)
+    async with opened(servers, Config((ServerEntry("asks", command="npx", connect_timeout=20),))) as host:
+        await trio.sleep(20.1)
+        state = host.snapshot().model.server("asks")
+        assert state.phase == "backing_off"
+        assert state.error == (
+            "no answer within 20 s (it waited for the handshake); it said: Need to install: thing. Ok to proceed? (y)"
+        )
+        assert state.stderr_tail == script.says
+
+
 async def test_connect_then_die_backs_off_too(opened: Open) -> None:
     servers = ScriptedServers(flaps=["x"])
     deaths: list[float] = []

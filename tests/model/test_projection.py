@@ -523,6 +523,77 @@ def test_the_cut_moves_when_another_server_needs_more_or_less() -> None:
         }
 
 
+def changes_of_one_field() -> Iterable[tuple[str, ServerEntry, ServerStatus]]:
+    """Every field of an entry and of a status, changed alone to something that shows."""
+    base = entry("a", exclude=("z",))
+    died = evolve(ready("x", "y", "z"), lifecycle=Lifecycle(stage="running", generation=1, first=False, error="old"))
+    assert died.report is not None
+    assert died.lifecycle is not None
+    for name, value in {
+        "command": "other",
+        "args": ("b",),
+        "url": "https://h/",
+        "disabled": True,
+        "include": ("y",),
+        "exclude": ("x",),
+        "pin": ("y",),
+        "source": "/other.json",
+        "line": 8,
+        "error": "wrong",
+        "trusted": False,
+    }.items():
+        yield name, evolve(base, **{name: value}), died
+    for name, value in {
+        "stage": "parked",
+        "generation": 2,
+        "restarts": 5,
+        "next_retry_at": 1.5,
+        "attempt": (1, 2),
+    }.items():
+        yield name, base, evolve(died, lifecycle=evolve(died.lifecycle, **{name: value}))
+    for name, value in {
+        "generation": 2,
+        "connected": False,
+        "ready": False,
+        "list_error": "timeout",
+        "pid": 43,
+        "protocol_version": "2026-07-28",
+        "needs_auth": True,
+        "stderr_tail": "boom",
+    }.items():
+        yield name, base, evolve(died, report=evolve(died.report, **{name: value}))
+    yield "no lifecycle", base, evolve(died, lifecycle=None)
+    yield "no report", base, evolve(died, report=None)
+    yield "no tools", base, evolve(died, tools=None)
+    yield "empty", base, evolve(died, tools=())
+    yield "tools_generation", base, evolve(died, tools_generation=2)
+
+
+@pytest.mark.parametrize(
+    ("what", "changed", "status"), list(changes_of_one_field()), ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_a_memo_notices_every_field_that_shows(what: str, changed: ServerEntry, status: ServerStatus) -> None:
+    base = entry("a", exclude=("z",))
+    known = evolve(ready("x", "y", "z"), lifecycle=Lifecycle(stage="running", generation=1, first=False, error="old"))
+    memo = Memo()
+    before = project(state([base]), {"a": known}, [], Budget(1), None, memo)
+    after = project(state([changed]), {"a": status}, [], Budget(1), before, memo)
+    assert after is not before
+    assert after == project(state([changed]), {"a": status}, [], Budget(1), before)
+    back = project(state([base]), {"a": known}, [], Budget(1), after, memo)
+    assert (back.model, back.catalog.digest) == (before.model, before.catalog.digest)
+
+
+def test_a_memo_notices_other_native_tools() -> None:
+    thief = evolve(NATIVE)
+    object.__setattr__(thief, "name", "mcp__a__x")
+    memo, snap = Memo(), None
+    for natives in ([], [NATIVE], [thief], [NATIVE, thief], []):
+        snap = project(state([entry("a")]), {"a": ready("x")}, natives, NO_CAP, snap, memo)
+        alone = project(state([entry("a")]), {"a": ready("x")}, natives, NO_CAP)
+        assert (snap.model, snap.catalog.tools) == (alone.model, alone.catalog.tools)
+
+
 def test_a_memo_forgets_what_is_no_longer_configured() -> None:
     memo = Memo()
     for i in range(50):

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import trio
-
-from playbill.supervision import Ask, Backoff, ChildSpec, ChildState, Context, Supervisor
+from playbill.supervision import Ask, Backoff, Cell, ChildSpec, ChildState, Context, Supervisor
 
 
 class Troupe:
@@ -22,7 +21,16 @@ class Troupe:
         self.alive: dict[str, int] = {}
         self.most_alive = 0
         self.bodies = 0
-        self.sup = Supervisor("troupe", rng=random.Random(7), observe=self.states.append, **options)
+        self.seen: Cell[ChildState | None] = Cell(None)
+        self.sup = Supervisor("troupe", rng=random.Random(7), observe=self._observe, **options)
+
+    def _observe(self, state: ChildState) -> None:
+        self.states.append(state)
+        self.seen.set(state)
+
+    async def stage(self, name: str, stage: str) -> None:
+        """Wait until a child is in that stage."""
+        await self.seen.wait(lambda _: self.sup.states()[name].stage == stage)
 
     def stages(self, name: str) -> list[str]:
         """The stages a child went through, as observed, runs of one stage once."""

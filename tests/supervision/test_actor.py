@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import trio
-
 from playbill.supervision import Context, Restart, Supervisor
 from playbill.supervision.errors import reason_of
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-
 from playbill.supervision import ActorDown, Ask, Context, MailboxFull, Ref
 
 

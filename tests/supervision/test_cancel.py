@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-
 from playbill.supervision import ActorDown, Backoff, Context, Escalated, Intensity, Shutdown
 
 
@@ -39,6 +38,19 @@ async def test_outside_cancellation_reaches_every_child_and_restarts_none(
     assert [troupe.stages(name)[-1] for name in ("a", "b", "c", "dead")] == ["removed"] * 4
     with pytest.raises(trio.ClosedResourceError):
         await troupe.sup.up("a")
+
+
+async def test_a_death_by_outside_cancellation_is_told_like_any_other(
+    autojump_clock: Any, make_troupe: Any, bodies: Any
+) -> None:
+    troupe = make_troupe()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(troupe.sup.run)
+        await troupe.sup.start(troupe.spec("a", bodies.stubborn))
+        events = troupe.sup.events()
+        nursery.cancel_scope.cancel()
+    told = [(event.kind, event.detail) async for event in events]
+    assert told == [("down", "cancelled from outside"), ("removed", "")]
 
 
 async def test_a_body_that_makes_an_error_of_the_cancellation_causes_no_restart_and_no_escalation(

@@ -6,9 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from playbill.supervision import Backoff, ChildSpec, Intensity, Restart
 from playbill.supervision.ledger import (
     RESTARTS,
@@ -149,6 +148,7 @@ intensities = st.builds(
 )
 
 
+@settings(deadline=None, derandomize=True)
 @given(deaths=deaths, intensity=intensities, seed=st.integers(), jitter=st.floats(0, 1))
 def test_of_every_run_of_deaths(deaths: list[Any], intensity: Intensity, seed: int, jitter: float) -> None:
     of = spec(intensity=intensity, backoff=Backoff(jitter=jitter, reset_after=50))
@@ -190,6 +190,7 @@ def test_of_every_run_of_deaths(deaths: list[Any], intensity: Intensity, seed: i
                 pytest.fail("a permanent child is never removed for dying")
 
 
+@settings(deadline=None, derandomize=True)
 @given(deaths=deaths, intensity=intensities, restart=st.sampled_from(list(Restart)))
 def test_a_stop_we_asked_for_is_never_answered_with_a_restart(
     deaths: list[Any], intensity: Intensity, restart: Restart

@@ -7,7 +7,6 @@ import math
 import pytest
 import trio
 import trio.testing
-
 from playbill.supervision import Mailbox, MailboxFull, MailboxStatistics
 
 
@@ -19,6 +18,16 @@ async def test_a_full_mailbox_is_an_error_and_not_a_wait() -> None:
         box.put_nowait(3)
     assert (caught.value.name, caught.value.capacity) == ("ada", 2)
     assert await box.receive_batch() == [1, 2]
+
+
+async def test_a_capacity_may_be_a_float_and_may_be_infinite() -> None:
+    small, endless = Mailbox(1.0), Mailbox(math.inf)
+    small.put_nowait(1)
+    with pytest.raises(MailboxFull):
+        small.put_nowait(2)
+    for number in range(10_000):
+        endless.put_nowait(number)
+    assert len(await endless.receive_batch()) == 10_000
 
 
 async def test_control_passes_a_full_mailbox_and_is_delivered_first() -> None:

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from playbill import supervision
 
 HERE = Path(inspect.getfile(supervision)).parent

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
 import pytest
 import trio
-
 from playbill.supervision import Backoff, Context, Escalated, Intensity, Restart, Supervisor
-
-
-async def stage_is(troupe: Any, name: str, stage: str) -> None:
-    """Let virtual time pass until the child is in that stage (looked at every 10 ms)."""
-    with trio.fail_after(10_000):
-        while troupe.sup.states()[name].stage != stage:
-            await trio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +50,7 @@ async def test_deaths_in_a_row_are_answered_later_and_later(autojump_clock: Any,
     limits = Intensity(restarts=100, window=1000)
     troupe.sup.start_soon(troupe.spec("a", die, backoff=Backoff(0.5, 8, 0), intensity=limits))
     await trio.sleep(35)
-    waits = [round(after - before, 6) for before, after in zip(starts, starts[1:], strict=False)]
+    waits = [round(after - before, 6) for before, after in itertools.pairwise(starts)]
     assert waits == [0.5, 1, 2, 4, 8, 8, 8]
 
 
@@ -163,7 +156,7 @@ async def test_a_parked_child_whose_retry_proves_healthy_starts_afresh(autojump_
     troupe.sup.start_soon(troupe.spec("a", recovers, intensity=park))
     await trio.sleep(350)
     assert troupe.sup.states()["a"].stage == "running"
-    await stage_is(troupe, "a", "backing_off")
+    await troupe.stage("a", "backing_off")
     assert troupe.sup.states()["a"].attempt == (1, 1)
 
 
@@ -173,7 +166,7 @@ async def test_revive_starts_now_with_a_cleared_history(
 ) -> None:
     park = Intensity(restarts=0 if stage == "parked" else 3, window=60, then="park", park_retry=None)
     troupe.sup.start_soon(troupe.spec("a", bodies.dies_after(1), intensity=park, backoff=Backoff(20, jitter=0)))
-    await stage_is(troupe, "a", stage)
+    await troupe.stage("a", stage)
     before = trio.current_time()
     troupe.sup.revive("a")
     assert troupe.sup.states()["a"].stage == "starting"
@@ -201,7 +194,7 @@ async def test_a_parked_child_can_be_stopped_and_replaced_at_once(
     park = Intensity(restarts=0, then="park", park_retry=None)
     for name in ("a", "b"):
         troupe.sup.start_soon(troupe.spec(name, bodies.dies_after(1), intensity=park))
-    await stage_is(troupe, "b", "parked")
+    await troupe.stage("b", "parked")
     now = trio.current_time()
     await troupe.sup.stop_child("a")
     troupe.sup.replace_soon(troupe.spec("b", bodies.until_stopped))
@@ -237,7 +230,7 @@ async def test_a_core_child_over_its_limit_escalates_alone_after_the_others_were
 
 async def test_restarts_in_total_outlive_the_children(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     troupe.sup.start_soon(troupe.spec("a", bodies.dies_after(1), intensity=Intensity(restarts=1000)))
-    await stage_is(troupe, "a", "running")
+    await troupe.stage("a", "running")
     await trio.sleep(5)
     restarts = troupe.sup.states()["a"].restarts
     assert restarts == troupe.bodies - 1 > 0

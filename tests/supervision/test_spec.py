@@ -6,9 +6,8 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from playbill.supervision import Backoff, ChildSpec, Intensity, Shutdown
 
 
@@ -21,11 +20,13 @@ def test_backoff_doubles_and_stays_at_its_maximum() -> None:
     assert [backoff.delay(n, rng) for n in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
 
 
+@settings(deadline=None, derandomize=True)
 @given(n=st.integers(0, 10**30), seed=st.integers(), jitter=st.floats(0, 1), base=st.floats(0, 1e300))
 def test_no_number_of_deaths_and_no_jitter_exceeds_the_maximum(n: int, seed: int, jitter: float, base: float) -> None:
     assert 0 <= Backoff(base=base, max=30.0, jitter=jitter).delay(n, random.Random(seed)) <= 30.0
 
 
+@settings(deadline=None, derandomize=True)
 @given(n=st.integers(0, 5), seed=st.integers())
 def test_jitter_spreads_around_the_delay_on_both_sides(n: int, seed: int) -> None:
     delay = Backoff(base=0.5, max=1e9, jitter=0.1).delay(n, random.Random(seed))

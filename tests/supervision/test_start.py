@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-
 from playbill.supervision import Context, Intensity, StartFailed
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-
 from playbill.supervision import ActorDown, Backoff, Context, Intensity, Shutdown, StartFailed, Stuck
 
 
@@ -279,6 +278,16 @@ async def test_a_supervisor_stopped_before_it_ran_runs_nothing(
         await troupe.sup.run()
     assert troupe.bodies == 0
     assert troupe.stages("a") == ["starting", "removed"]
+
+
+async def test_a_supervisor_aborted_before_it_ran_runs_nothing(
+    autojump_clock: Any, make_troupe: Any, bodies: Any
+) -> None:
+    troupe = make_troupe()
+    troupe.sup.start_soon(troupe.spec("a", bodies.until_stopped))
+    troupe.sup.abort()
+    await troupe.sup.stop()
+    assert (troupe.bodies, troupe.sup.states()) == (0, {})
 
 
 async def test_a_supervisor_runs_only_once(autojump_clock: Any, troupe: Any) -> None:
