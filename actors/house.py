@@ -70,6 +70,7 @@ class House:
         self._intensity = intensity
         self._eras: EraMemory = {}
         self._closing = False
+        self._parked: set[str] = set()
         self._board = Board(first)
         self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget))
         self._core = Supervisor("core", rng=rng)
@@ -153,8 +154,13 @@ class House:
             # Who reads the snapshot after the host closed sees what was last true of it, not its taking down.
             return
         if state.stage == "removed":
+            self._parked.discard(state.name)
             self._board.set_lifecycle(state.name, None)
             return
+        if state.stage == "parked":
+            self._parked.add(state.name)
+        elif state.stage == "backing_off" or state.first:
+            self._parked.discard(state.name)
         self._board.set_lifecycle(
             state.name,
             Lifecycle(
@@ -166,6 +172,7 @@ class House:
                 next_retry_at=state.next_retry_at,
                 attempt=state.attempt,
                 error=state.reason,
+                probation=state.name in self._parked and state.stage in ("starting", "running"),
             ),
         )
 

@@ -75,9 +75,13 @@ async def open_host(
 
     Raises:
         ConfigError: the configuration cannot be read.
+        ValueError: two native tools have one name.
         Escalated: a core actor could not be kept alive.
         BaseException: what the body raises, as it is, not in a group.
     """
+    names = [tool.name for tool in native_tools]
+    if len(set(names)) != len(names):
+        raise ValueError(f"native tool {next(name for name in names if names.count(name) > 1)!r} is given twice")
     cap = Budget(budget) if isinstance(budget, int) else budget
     place = find_store(config) if store is None else store
     run = _in_thread if isinstance(place, FileStore) and store is None else _inline

@@ -14,7 +14,7 @@ from ..model.errors import UnknownServer, UnknownTool
 from ..model.naming import wire_name
 from ..model.nearest import nearest
 from ..model.snapshot import PluginModel, Snapshot
-from .configs import load, problem
+from .configs import load
 from .errors import CliError, Exit, diagnose
 from .interrupt import run
 from .render import print_json, print_text
@@ -120,7 +120,7 @@ def call_tool(
 
 def _must_run(entry: ServerEntry) -> None:
     if entry.error is not None:
-        raise CliError(Exit.CONFIG, problem(entry))
+        raise CliError(Exit.CONFIG, entry.error)
     if not entry.runnable:
         why = "disabled" if entry.disabled else f"not trusted yet: to run it, name its file: --config {entry.source}"
         raise CliError(Exit.SERVER, f"server {entry.name!r} is {why}")

@@ -1,4 +1,4 @@
-"""Reading the config for a verb, and saying what is wrong with an entry."""
+"""Reading the config for a verb, and where an entry of it is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from ..model.config import Config, ServerEntry
 from ..sources import find_store
 
-__all__ = ["load", "place", "problem"]
+__all__ = ["load", "place"]
 
 
 def load(path: str | None) -> Config:
@@ -25,10 +25,3 @@ def load(path: str | None) -> Config:
 def place(entry: ServerEntry) -> str:
     """Where an entry is written: ``file:line``, or what is known of it."""
     return f"{entry.source or ''}{f':{entry.line}' if entry.line is not None else ''}"
-
-
-def problem(entry: ServerEntry) -> str:
-    """One line on what is wrong with an invalid entry: file, line, path in the document, and why."""
-    error = entry.error or ""
-    parts = [part for part in (place(entry), f"mcpServers.{entry.name}") if part and part not in error]
-    return ": ".join([*parts, error])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..model.config import ServerEntry
 from ..model.mask import mask_args, mask_text, mask_url
-from .configs import load, place, problem
+from .configs import load, place
 from .errors import Exit, diagnose
 from .render import columns_used, print_json, print_table
 
@@ -46,9 +46,9 @@ def list_servers(path: str | None, *, as_json: bool = False) -> int:
         diagnose(f"{config.path or 'the config'}: no servers")
     for warning in config.warnings:
         diagnose(f"warning: {warning}")
-    invalid = [entry for entry in config.servers if entry.error is not None]
-    for entry in invalid:
-        diagnose(problem(entry))
+    invalid = [entry.error for entry in config.servers if entry.error is not None]
+    for error in invalid:
+        diagnose(error)
     return Exit.CONFIG if invalid else Exit.OK
 
 

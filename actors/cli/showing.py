@@ -8,7 +8,7 @@ from .. import open_host
 from ..model.config import Config
 from ..model.frozen import thaw
 from ..model.snapshot import PluginModel, ServerState, Snapshot
-from .configs import load, problem
+from .configs import load
 from .errors import Exit, diagnose
 from .interrupt import run
 from .render import columns_used, print_json, print_table, summary
@@ -56,7 +56,7 @@ def show_tools(path: str | None, *, as_json: bool = False, timeout: float | None
 
 def verdict(config: Config, model: PluginModel) -> tuple[Exit, list[str]]:
     """What ``tools`` ends with, and a line for each thing that is wrong."""
-    invalid = [problem(entry) for entry in config.servers if entry.error is not None]
+    invalid = [entry.error for entry in config.servers if entry.error is not None]
     down = [
         f"server {server.name!r} is not ready: {why_not_ready(server)}"
         for server, entry in ((server, config.get(server.name)) for server in model.servers)

@@ -432,10 +432,10 @@ class PipeDispatcher:
         except ValueError:
             try:
                 message = from_json(line.decode("utf-8", "replace"))
-            except ValueError:
+            except ValueError as error:
                 if line.strip():
                     self._on_garbage(line)
-                    self._settle_unreadable(line, "its response is not valid JSON")
+                    self._settle_unreadable(line, f"its response is not valid JSON ({error})")
                 return
         if type(message) is not dict or message.get("jsonrpc") != "2.0":
             self._on_garbage(line)

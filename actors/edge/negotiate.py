@@ -112,8 +112,9 @@ async def _conclude(session: ClientSession, probe: _Probe) -> Era:
     except MCPError as refusal:
         if _is_lost(refusal):
             raise
-        if probe.asked and refusal.code == UNSUPPORTED_PROTOCOL_VERSION:
-            with trio.move_on_after(PROBE_SECONDS):
+        if probe.asked:
+            # -32022 says that the probe was answered, or will be; otherwise look only at what has arrived by now.
+            with trio.move_on_after(PROBE_SECONDS if refusal.code == UNSUPPORTED_PROTOCOL_VERSION else 0.05):
                 await probe.done.wait()
         if probe.result is not None:
             session.adopt(probe.result)

@@ -187,8 +187,7 @@ def _insert(source: Source, at: int, inner: list[Member], close: int, new: str, 
         return Change(last.end, last.end, "," + sep + new)
     behind = comma + 1 if comma >= 0 else last.end
     stop = _BREAK.search(bare, behind, close)
-    rest = text[behind : stop.start() if stop else close]
-    at_end = behind + len(rest.rstrip(" \t"))
+    at_end = stop.start() if stop else behind + len(text[behind:close].rstrip(" \t"))
     if comma >= 0:
         return Change(at_end, at_end, eol + indent + new + ",")
     return Change(last.end, at_end, "," + text[last.end : at_end] + eol + indent + new)
@@ -226,6 +225,5 @@ def remove(source: Source, at: int, i: int) -> Change:
         return Change(*cut, "") if left.strip(" \t\r\n") else Change(at + 1, close, "")
     if last and comma < 0:
         before = bare.find(",", inner[i - 1].end, mine.start)
-        kept = text[before + 1 : cut[0]]
-        return Change(before, cut[1], kept if kept.strip(" \t") else "")
+        return Change(before, cut[1], text[before + 1 : cut[0]])
     return Change(*cut, "")

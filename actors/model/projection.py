@@ -71,6 +71,7 @@ class Memo:
     _joined: _Joined | None = field(init=False, default=None)
 
     def natives(self, given: Sequence[NativeTool]) -> _Natives:
+        """The native tools, encoded; anew only when they are other objects."""
         if not _identical(given, self._natives.given):
             self._natives = _make_natives(tuple(given))
         return self._natives
@@ -78,6 +79,7 @@ class Memo:
     def rows(
         self, entries: Sequence[ServerEntry], statuses: Mapping[str, ServerStatus], taken: frozenset[str]
     ) -> list[Row]:
+        """The row of each entry; anew only where entry or status differ. Forgets every other row."""
         rows = []
         for entry in entries:
             status = statuses.get(entry.name, _NOTHING_KNOWN)
@@ -89,6 +91,7 @@ class Memo:
         return rows
 
     def joined(self, natives: _Natives, rows: Sequence[Row], shown: Sequence[Shown]) -> _Joined:
+        """The catalog's tools and digest; anew only when a block sends other objects."""
         blocks: dict[str, Block] = {}
         for row, each in zip(rows, shown, strict=True):
             name = row.entry.name

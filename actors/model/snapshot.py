@@ -139,13 +139,14 @@ class Catalog:
     tools: tuple[WireTool, ...]
     trimmed: tuple[ToolRef, ...]
     digest: str
-    _index: dict[str, WireTool] = field(init=False, eq=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_index", {tool.wire_name: tool for tool in self.tools})
+    _index: dict[str, WireTool] = field(init=False, factory=dict, eq=False, repr=False)
 
     def tool(self, wire_name: str) -> WireTool | None:
         """The tool of that wire name, or None."""
+        if not self._index:
+            # Made by the first who asks: with thousands of tools it would be a third of what publishing costs. The
+            # update is one step, so that a reader in another thread sees none of it or all of it.
+            self._index.update({tool.wire_name: tool for tool in self.tools})
         return self._index.get(wire_name)
 
 

@@ -49,6 +49,7 @@ class Lifecycle:
         next_retry_at: trio clock time of the next attempt (``backing_off``, ``parked``), else None.
         attempt: which of how many restarts is next, as (n, limit), or None.
         error: one line of the last death, or None.
+        probation: a parked server is being tried again by itself; it counts as parked until it is ready.
     """
 
     stage: Stage
@@ -58,6 +59,7 @@ class Lifecycle:
     next_retry_at: float | None = None
     attempt: tuple[int, int] | None = None
     error: str | None = None
+    probation: bool = False
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
+from playbill.actors.cli import interrupt
 
 WriteConfig = Callable[..., Path]
 
@@ -68,3 +71,29 @@ def test_a_signal_during_a_call_ends_it_in_order(
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (code, b"", b"")
     assert not is_alive(pid)
+
+
+def test_a_second_signal_does_not_cut_short_the_stop() -> None:
+    done: list[str] = []
+
+    async def verb() -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                os.kill(os.getpid(), signal.SIGINT)
+                await trio.testing.wait_all_tasks_blocked()
+                done.append("stopped in order")
+
+    assert interrupt.run(verb) == 130
+    assert done == ["stopped in order"]
+
+
+def test_what_a_verb_raises_leaves_as_it_is() -> None:
+    async def verb() -> int:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        interrupt.run(verb)

@@ -11,6 +11,7 @@ Options (all optional):
     half_line         answer the first message with half a line, then hang
     tools             pages: a list of lists of raw tools; the cursor of page n is "n"
     cursors           what to send as nextCursor of each page instead
+    list_answer       what to answer tools/list instead: {"result": …} or {"error": …}
     no_tools          declare no tools capability
     exit_after_start  exit code; after the grandchild was started
     exit_on           exit with code 9 on this method
@@ -32,7 +33,9 @@ import time
 OPTIONS = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 LOCK = threading.Lock()
 OUT = sys.stdout.buffer
-TOOLS = OPTIONS.get("tools") or [[{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "pid", "fault")]]
+TOOLS = OPTIONS.get("tools") or [
+    [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "pid", "fault")]
+]
 ERA = OPTIONS.get("era", "legacy")
 CANCELLED = []
 LISTENING = []
@@ -76,7 +79,7 @@ def fault(id_, args):
     """The tool that misbehaves: {"do": what, …}; answers unless that is the fault."""
     do = args.get("do")
     if do == "garbage":
-        write("this is no JSON\n[1, 2]\n{\"jsonrpc\": \"2.0\"}\n\n")
+        write('this is no JSON\n[1, 2]\n{"jsonrpc": "2.0"}\n\n')
     elif do == "bad_utf8":
         send_result = json.dumps({"jsonrpc": "2.0", "id": id_, "result": text("caf@")}).encode()
         write(send_result.replace(b"@", b"\xe9") + b"\n")
@@ -176,6 +179,8 @@ def answer(message):
         info = {"name": "fake", "version": "1"}
         result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}
         send(id=id_, result=result)
+    elif method == "tools/list" and "list_answer" in OPTIONS:
+        send(id=id_, **OPTIONS["list_answer"])
     elif method == "tools/list":
         page = int(params.get("cursor") or 0)
         result = {"tools": TOOLS[page]}
@@ -203,7 +208,10 @@ def answer(message):
     elif method == "subscriptions/listen":
         LISTENING.append(id_)
         meta = {"io.modelcontextprotocol/subscriptionId": id_}
-        send(method="notifications/subscriptions/acknowledged", params={"_meta": meta, "notifications": params["notifications"]})
+        send(
+            method="notifications/subscriptions/acknowledged",
+            params={"_meta": meta, "notifications": params["notifications"]},
+        )
     elif method == "notifications/cancelled":
         CANCELLED.append(params.get("requestId"))
     elif id_ is not None and method is not None and not OPTIONS.get("silent"):

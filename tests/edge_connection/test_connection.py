@@ -299,7 +299,9 @@ async def test_what_the_body_raises_leaves_unwrapped(fake: Fake, connect: Connec
             raise LookupError("mine")
 
 
-async def test_leaving_ends_the_process_and_all_its_files(fake: Fake, connect: Connector, patience: Patience, mark: str) -> None:
+async def test_leaving_ends_the_process_and_all_its_files(
+    fake: Fake, connect: Connector, patience: Patience, mark: str
+) -> None:
     with patience():
         async with connect(fake()):
             pass
@@ -435,7 +437,9 @@ async def test_a_server_in_memory_costs_no_real_time(
         assert text(result) == "slept"
 
 
-async def test_the_default_expansion_is_used(connect: Connector, patience: Patience, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_default_expansion_is_used(
+    connect: Connector, patience: Patience, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key, _, value = mark.partition("=")
     monkeypatch.setenv("PLAYBILL_TEST_PYTHON", sys.executable)
     fake = str(Path(__file__).with_name("fake_server.py"))

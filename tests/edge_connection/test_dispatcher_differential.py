@@ -112,7 +112,11 @@ async def test_the_same_outcome_of_a_call(answer: dict[str, Any]) -> None:
             request = await peer.next()
             seen.append(request)
             await peer.send(id=request["id"], **answer)
-            if "result" in answer and answer["result"].get("content") == TEXT["content"] and not answer["result"].get("isError"):
+            if (
+                "result" in answer
+                and answer["result"].get("content") == TEXT["content"]
+                and not answer["result"].get("isError")
+            ):
                 await listed(peer, await peer.next())
 
     assert len(await run_both(script)) == 2
@@ -156,7 +160,11 @@ async def test_the_same_answers_to_the_servers_requests() -> None:
         {"id": 3, "method": "no/such"},
         {"id": 4, "method": "roots/list"},
         {"id": 5, "method": "sampling/createMessage", "params": {"nonsense": 1}},
-        {"id": 6, "method": "elicitation/create", "params": {"message": "m", "requestedSchema": {"type": "object", "properties": {}}}},
+        {
+            "id": 6,
+            "method": "elicitation/create",
+            "params": {"message": "m", "requestedSchema": {"type": "object", "properties": {}}},
+        },
     ]
 
     async def script(peer: Peer, session: ClientSession, seen: list[Any]) -> None:
@@ -181,7 +189,9 @@ async def test_the_same_progress_for_a_call() -> None:
             seen.append(request)
             token = request["params"]["_meta"]["progressToken"]
             for step, total in ((1, 3), (2.5, None), (True, 1), ("x", 1)):
-                await peer.send(method="notifications/progress", params={"progressToken": token, "progress": step, "total": total})
+                await peer.send(
+                    method="notifications/progress", params={"progressToken": token, "progress": step, "total": total}
+                )
                 await trio.testing.wait_all_tasks_blocked(0.01)
             await peer.reply(request, **TEXT, isError=True)
         # The session sees each progress notification as well; whether before or after the callback is nobody's business.
@@ -250,7 +260,8 @@ async def test_the_same_subscription() -> None:
             request = await peer.next()
             stamp = {"_meta": {meta: request["id"]}}
             await peer.send(
-                method="notifications/subscriptions/acknowledged", params={**stamp, "notifications": {"toolsListChanged": True}}
+                method="notifications/subscriptions/acknowledged",
+                params={**stamp, "notifications": {"toolsListChanged": True}},
             )
             await trio.testing.wait_all_tasks_blocked(0.01)
             await peer.send(method="notifications/tools/list_changed", params=stamp)
@@ -290,7 +301,9 @@ def test_the_same_bytes_for_the_same_arguments(arguments: dict[str, Any]) -> Non
 @given(NESTED)
 @settings(max_examples=40, deadline=None)
 def test_the_same_value_of_the_same_bytes(value: Any) -> None:
-    line = json.dumps({"content": [], "isError": True, "structuredContent": {"v": value}})  # NaN and surrogates included
+    line = json.dumps(
+        {"content": [], "isError": True, "structuredContent": {"v": value}}
+    )  # NaN and surrogates included
 
     async def script(peer: Peer, session: ClientSession, seen: list[Any]) -> None:
         async with trio.open_nursery() as nursery:

@@ -111,7 +111,9 @@ async def test_noise_between_messages_is_survived(
             assert text(await connection.call_tool("pid", {}, None)) == str(connection.pid)
 
 
-async def test_one_invalid_byte_is_replaced(fake: Fake, connect: Connector, patience: Patience, dispatcher: str) -> None:
+async def test_one_invalid_byte_is_replaced(
+    fake: Fake, connect: Connector, patience: Patience, dispatcher: str
+) -> None:
     with patience():
         async with connect(fake(), dispatcher=dispatcher) as connection:
             assert text(await connection.call_tool("fault", {"do": "bad_utf8"}, None)) == "caf\N{REPLACEMENT CHARACTER}"
@@ -123,7 +125,9 @@ async def test_fifty_megabytes_in_one_line_arrive(
 ) -> None:
     with patience():
         async with connect(fake(), dispatcher=dispatcher) as connection:
-            assert len(text(await connection.call_tool("fault", {"do": "long", "bytes": 50_000_000}, None))) == 50_000_000
+            assert (
+                len(text(await connection.call_tool("fault", {"do": "long", "bytes": 50_000_000}, None))) == 50_000_000
+            )
 
 
 async def test_a_line_over_the_cap_fails_its_call_and_the_session_survives(

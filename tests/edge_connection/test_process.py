@@ -81,7 +81,9 @@ async def until_dead(pid: int) -> None:
 
 
 async def test_it_leads_its_own_session_and_group(mark: str) -> None:
-    async with running("import os; print(os.getpid(), os.getpgid(0), os.getsid(0), flush=True); input()", mark) as process:
+    async with running(
+        "import os; print(os.getpid(), os.getpgid(0), os.getsid(0), flush=True); input()", mark
+    ) as process:
         assert await line_of(process) == f"{process.pid} {process.pid} {process.pid}"
 
 
@@ -166,7 +168,9 @@ async def test_exit_is_seen_without_a_pidfd_too(mark: str, monkeypatch: pytest.M
 
 
 async def test_unread_stdin_counts_what_the_server_has_not_read(mark: str) -> None:
-    async with running("import os, sys; os.read(0, 3); print(1, flush=True); sys.stdin.buffer.raw.read(0); input()", mark) as process:
+    async with running(
+        "import os, sys; os.read(0, 3); print(1, flush=True); sys.stdin.buffer.raw.read(0); input()", mark
+    ) as process:
         os.write(process.stdin.fileno(), b"12345678")
         await line_of(process)
         assert process.unread_stdin() == 5
@@ -177,7 +181,10 @@ SPAWN_ERRORS: list[tuple[Callable[[Path], dict[str, Any]], str]] = [
     (lambda path: {"command": str(path / "absent")}, "command: '{}/absent' does not exist"),
     (lambda path: {"command": str(path / "plain")}, "command: '{}/plain' is not executable"),
     (lambda path: {"command": str(path)}, "command: '{}' is not executable"),
-    (lambda path: {"command": str(path / "lost")}, "command: '{}/lost' cannot run: the interpreter named in its first line"),
+    (
+        lambda path: {"command": str(path / "lost")},
+        "command: '{}/lost' cannot run: the interpreter named in its first line",
+    ),
     (lambda path: {"command": str(path / "odd")}, "command: '{}/odd' is no program (a script needs a #! line)"),
     (lambda path: {"command": "true", "cwd": str(path / "absent")}, "cwd: '{}/absent' does not exist"),
     (lambda path: {"command": "true", "cwd": str(path / "plain")}, "cwd: '{}/plain' is not a folder"),
@@ -186,7 +193,9 @@ SPAWN_ERRORS: list[tuple[Callable[[Path], dict[str, Any]], str]] = [
 
 
 @pytest.mark.parametrize(("given", "message"), SPAWN_ERRORS, ids=[message[:40] for _, message in SPAWN_ERRORS])
-async def test_a_spawn_that_fails_names_the_key(tmp_path: Path, given: Callable[[Path], dict[str, Any]], message: str) -> None:
+async def test_a_spawn_that_fails_names_the_key(
+    tmp_path: Path, given: Callable[[Path], dict[str, Any]], message: str
+) -> None:
     (tmp_path / "plain").write_text("x")
     for name, text in (("lost", "#!/no/such/interpreter\n"), ("odd", "\x7fNOT-ELF")):
         (tmp_path / name).write_text(text)

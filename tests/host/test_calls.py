@@ -159,6 +159,13 @@ def test_a_native_name_may_not_look_like_an_mcp_name() -> None:
         NativeTool("mcp__a__x", "No.", SCHEMA, lambda: None)
 
 
+async def test_two_native_tools_of_one_name_are_refused(opened: Open) -> None:
+    twice = [NativeTool("t", "T.", SCHEMA, lambda: None)] * 2
+    with pytest.raises(ValueError, match="given twice"):
+        async with opened(ScriptedServers(), native_tools=twice):
+            pass
+
+
 async def test_progress_extends_the_idle_part_and_never_the_total(opened: Open) -> None:
     heard: list[float] = []
 

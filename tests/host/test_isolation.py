@@ -138,6 +138,28 @@ async def test_a_server_that_always_dies_is_parked_and_can_be_revived(opened: Op
         assert servers.spawns["good"] == 1
 
 
+async def test_the_slow_retry_of_a_parked_server_does_not_bring_its_tools_back_before_it_is_ready(opened: Open) -> None:
+    servers = ScriptedServers(a=["x"], b=["y"])
+    async with opened(servers) as host:
+        await host.ready(timeout=5)
+        servers.scripts["a"].refuse = "still broken"
+        servers.scripts["a"].connect_delay = 5
+        servers.live["a"].lose("broken")
+        seen: list[tuple[str, int]] = []
+        retried = servers.spawns["a"]
+        with trio.move_on_after(1000):
+            async for snapshot in host.changes():
+                phase = snapshot.model.server("a").phase
+                if phase == "parked" or seen:
+                    seen.append((phase, len(snapshot.catalog.tools)))
+        assert servers.spawns["a"] > retried + 6
+        assert set(seen) == {("parked", 1)}
+        servers.scripts["a"].refuse = None
+        await trio.sleep(400)
+        assert host.snapshot().model.server("a").phase == "ready"
+        assert len(host.snapshot().catalog.tools) == 2
+
+
 async def test_a_start_that_takes_too_long_is_told_with_the_last_words(opened: Open) -> None:
     script = Script(connect_delay=math.inf, says="npm warn\nNeed to install: thing. Ok to proceed? (y)")
     servers = ScriptedServers(asks=script)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from playbill.supervision import Context, Restart, Supervisor
 from playbill.supervision.errors import reason_of
 
@@ -144,6 +145,7 @@ async def test_mail_ends_at_the_stop_message_although_more_is_waiting(autojump_c
 
 async def test_an_idle_actor_that_reads_its_mail_stops_at_once(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     await troupe.sup.start(troupe.spec("a", bodies.until_stopped))
+    await trio.testing.wait_all_tasks_blocked()
     start = trio.current_time()
     await troupe.sup.stop_child("a")
     assert trio.current_time() == start

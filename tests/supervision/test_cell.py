@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 import trio
 import trio.testing
@@ -10,7 +13,14 @@ from hypothesis import strategies as st
 from playbill.supervision import Cell
 
 
-async def test_setting_is_synchronous_and_counts_every_time() -> None:
+@asynccontextmanager
+async def within(seconds: float) -> AsyncIterator[None]:
+    """A lost wake-up fails the test, instead of hanging it."""
+    with trio.fail_after(seconds):
+        yield
+
+
+async def test_setting_is_synchronous_and_counts_every_time(autojump_clock: object) -> None:
     cell = Cell("a")
     assert (cell.value, cell.version) == ("a", 0)
     cell.set("a")
@@ -18,20 +28,20 @@ async def test_setting_is_synchronous_and_counts_every_time() -> None:
     assert (cell.value, cell.version) == ("b", 2)
 
 
-async def test_wait_returns_the_current_value_if_it_suits_and_is_a_checkpoint() -> None:
+async def test_wait_returns_the_current_value_if_it_suits_and_is_a_checkpoint(autojump_clock: object) -> None:
     cell = Cell(5)
     with trio.testing.assert_checkpoints():
         assert await cell.wait(lambda value: value == 5) == 5
 
 
-async def test_changes_gives_the_current_value_first_and_is_a_checkpoint() -> None:
+async def test_changes_gives_the_current_value_first_and_is_a_checkpoint(autojump_clock: object) -> None:
     cell = Cell(5)
     changes = cell.changes()
     with trio.testing.assert_checkpoints():
         assert await anext(changes) == 5
 
 
-async def test_a_slow_reader_gets_the_latest_value_only() -> None:
+async def test_a_slow_reader_gets_the_latest_value_only(autojump_clock: object) -> None:
     cell = Cell(0)
     changes = cell.changes()
     assert await anext(changes) == 0
@@ -40,7 +50,7 @@ async def test_a_slow_reader_gets_the_latest_value_only() -> None:
     assert await anext(changes) == 999
 
 
-async def test_an_equal_value_set_again_is_a_change() -> None:
+async def test_an_equal_value_set_again_is_a_change(autojump_clock: object) -> None:
     cell = Cell(1)
     changes = cell.changes()
     await anext(changes)
@@ -54,7 +64,7 @@ async def test_every_waiter_is_woken(autojump_clock: object) -> None:
     async def waiter(number: int) -> None:
         woken.append((number, await cell.wait(lambda value: value >= 1)))
 
-    async with trio.open_nursery() as nursery:
+    async with within(10), trio.open_nursery() as nursery:
         for number in range(10):
             nursery.start_soon(waiter, number)
         await trio.testing.wait_all_tasks_blocked()
@@ -62,14 +72,14 @@ async def test_every_waiter_is_woken(autojump_clock: object) -> None:
     assert sorted(woken) == [(number, 1) for number in range(10)]
 
 
-async def test_closing_ends_iterators_after_the_last_value_and_fails_waits() -> None:
+async def test_closing_ends_iterators_after_the_last_value_and_fails_waits(autojump_clock: object) -> None:
     cell, seen = Cell(0), []
 
     async def watch() -> None:
         async for value in cell.changes():
             seen.append(value)
 
-    async with trio.open_nursery() as nursery:
+    async with within(10), trio.open_nursery() as nursery:
         nursery.start_soon(watch)
         await trio.testing.wait_all_tasks_blocked()
         cell.set(7)
@@ -83,22 +93,22 @@ async def test_closing_ends_iterators_after_the_last_value_and_fails_waits() -> 
     assert cell.value == 7
 
 
-async def test_closing_wakes_a_waiter_whose_value_never_came() -> None:
+async def test_closing_wakes_a_waiter_whose_value_never_came(autojump_clock: object) -> None:
     cell = Cell(0)
 
     async def waiter() -> None:
         with pytest.raises(trio.ClosedResourceError):
             await cell.wait(lambda value: value == 1)
 
-    async with trio.open_nursery() as nursery:
+    async with within(10), trio.open_nursery() as nursery:
         nursery.start_soon(waiter)
         await trio.testing.wait_all_tasks_blocked()
         cell.close()
 
 
-async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
+async def test_a_cancelled_waiter_leaves_nothing_behind(autojump_clock: object) -> None:
     cell = Cell(0)
-    async with trio.open_nursery() as nursery:
+    async with within(10), trio.open_nursery() as nursery:
         nursery.start_soon(cell.wait, lambda value: value == 1)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
@@ -124,7 +134,7 @@ def test_readers_see_a_growing_run_of_what_was_set_and_always_the_last(
                 for _ in range(number):
                     await trio.lowlevel.checkpoint()
 
-        async with trio.open_nursery() as nursery:
+        async with within(10), trio.open_nursery() as nursery:
             for number in range(readers):
                 nursery.start_soon(read, number)
             for burst in bursts:

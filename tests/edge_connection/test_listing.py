@@ -1,0 +1,206 @@
+"""Tool lists that are not what they should be: each fault costs as little as possible. Fake servers, both eras."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playbill.actors.edge import listing as listing_module
+from playbill.actors.model.config import ServerEntry
+from playbill.actors.ports import ConnectionLost, ListFailed, Listing
+
+from .conftest import Connector
+
+Fake = Callable[..., ServerEntry]
+Patience = Callable[[], Any]
+OBJECT = {"type": "object"}
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def era(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def list_of(fake: Fake, connect: Connector, patience: Patience, era: str) -> Callable[..., Any]:
+    """The listing of a fake server with these options, and proof that it still answers afterwards."""
+
+    async def list_of(**options: Any) -> Listing:
+        with patience():
+            async with connect(fake(era=era, **options)) as connection:
+                listing: Listing = await connection.list_tools()
+                assert not (await connection.call_tool("pid", {}, None)).is_error
+                return listing
+
+    return list_of
+
+
+def tool(name: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": OBJECT, **more}
+
+
+def names(listing: Listing) -> list[str]:
+    return [tool.bare for tool in listing.tools]
+
+
+async def test_a_tool_is_taken_over_as_advertised(list_of: Callable[..., Any]) -> None:
+    raw = tool(
+        "t", title="T", description="does", outputSchema={"type": "object", "x-unknown": [1]},
+        annotations={"readOnlyHint": True, "vendor": 1}, inputSchema={"type": "object", "properties": {"a": {"const": 1}}},
+    )  # fmt: skip
+    listing = await list_of(tools=[[raw]])
+    (got,) = listing.tools
+    assert (got.bare, got.title, got.description) == ("t", "T", "does")
+    assert got.input_schema == raw["inputSchema"]
+    assert got.output_schema == raw["outputSchema"]
+    assert got.annotations == raw["annotations"]
+    with pytest.raises(TypeError):
+        got.input_schema["type"] = "array"
+    assert listing.problems == ()
+
+
+async def test_pages_are_joined_in_order(list_of: Callable[..., Any]) -> None:
+    pages = [[tool("b"), tool("a")], [], [tool("d")], [tool("c")]]
+    listing = await list_of(tools=pages)
+    assert names(listing) == ["b", "a", "d", "c"]
+    assert listing.problems == ()
+
+
+async def test_one_bad_tool_costs_only_itself(list_of: Callable[..., Any]) -> None:
+    bad: list[Any] = [
+        {"name": "no schema"},
+        tool(7),
+        "not an object",
+        {"inputSchema": OBJECT},
+        tool("bad text", description=["x"]),
+        tool("bad schema", inputSchema=5),
+    ]
+    listing = await list_of(tools=[[tool("first"), *bad, tool("last")], [tool("next page")]])
+    assert names(listing) == ["first", "last", "next page"]
+    assert len(listing.problems) == len(bad)
+    assert listing.problems[0].startswith("tool 'no schema' left out: ")
+    assert listing.problems[1].startswith("the tool at position 2 left out: ")
+    assert all("\n" not in problem for problem in listing.problems)
+
+
+@pytest.mark.parametrize(
+    ("pages", "cursors", "expected", "problem"),
+    [
+        ([["a"], ["b"]], ["1", "1"], ["a", "b"], "leads back to an earlier one"),
+        ([["a"], ["b"], ["c"]], ["1", "2", "1"], ["a", "b", "c"], "leads back to an earlier one"),
+        ([["a", "b"], ["b", "a"], ["c"]], ["1", "2", None], ["a", "b"], "has only tools of earlier pages"),
+        ([["a"], ["b"]], ["", None], ["a"], None),
+        ([["a"], ["b"]], [5, None], ["a"], "a cursor that is no string (5)"),
+    ],
+    ids=["same", "alternating", "known names", "empty", "number"],
+)
+async def test_cursors_that_go_round_end(
+    list_of: Callable[..., Any], pages: Any, cursors: Any, expected: list[str], problem: str | None
+) -> None:
+    listing = await list_of(tools=[[tool(name) for name in page] for page in pages], cursors=cursors)
+    assert names(listing) == expected
+    if problem is None:
+        assert listing.problems == ()
+    else:
+        assert len(listing.problems) == 1
+        assert problem in listing.problems[0]
+
+
+async def test_pages_without_end_end(list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_module, "MAX_PAGES", 5)
+    listing = await list_of(tools=[[tool(f"t{n}")] for n in range(9)])
+    assert names(listing) == [f"t{n}" for n in range(5)]
+    assert listing.problems == ("the tool list has more than 5 pages; stopped there",)
+
+
+async def test_a_name_counts_once(list_of: Callable[..., Any]) -> None:
+    first, second = tool("a", description="first"), tool("a", description="second")
+    listing = await list_of(tools=[[first, tool("b"), second], [second, tool("c")]])
+    assert names(listing) == ["a", "b", "c"]
+    assert listing.tools[0].description == "first"
+    assert listing.problems == ("tool 'a' is listed twice; the first one counts",)
+
+
+async def test_a_server_without_tools_is_not_asked(list_of: Callable[..., Any]) -> None:
+    assert await list_of(no_tools=True) == Listing(())
+
+
+async def test_an_empty_list_is_an_empty_list(list_of: Callable[..., Any]) -> None:
+    assert await list_of(tools=[[]]) == Listing(())
+
+
+@pytest.mark.parametrize(("answer", "said"), [
+    ({"error": {"code": -32603, "message": "database is gone"}}, "tools/list was refused: database is gone (error -32603)"),
+    ({"result": {"tools": "none"}}, "tools/list gave no tool list: "),
+    ({"result": {}}, "tools/list gave no tool list: "),
+    ({"result": None}, "its result is null"),
+])  # fmt: skip
+async def test_no_list_at_all_is_a_failure_and_the_connection_lives(
+    fake: Fake, connect: Connector, patience: Patience, era: str, answer: dict[str, Any], said: str
+) -> None:
+    with patience():
+        async with connect(fake(era=era, list_answer=answer)) as connection:
+            with pytest.raises(ListFailed) as caught:
+                await connection.list_tools()
+            assert said in caught.value.reason
+            assert not (await connection.call_tool("pid", {}, None)).is_error
+
+
+async def test_death_while_listing_is_a_loss(fake: Fake, connect: Connector, patience: Patience, era: str) -> None:
+    with patience():
+        async with connect(fake(era=era, exit_on="tools/list")) as connection:
+            with pytest.raises(ConnectionLost) as caught:
+                await connection.list_tools()
+            assert caught.value.reason == "the server exited with code 9: no licence"
+
+
+async def test_a_modern_page_with_the_frame_of_an_older_protocol_is_read(
+    fake: Fake, connect: Connector, patience: Patience
+) -> None:
+    with patience():
+        async with connect(fake(era="modern", list_answer={"result": {"tools": [tool("a")]}})) as connection:
+            listing = await connection.list_tools()
+    assert names(listing) == ["a"]
+
+
+async def test_a_modern_tool_with_wrong_header_annotations_is_left_out(
+    fake: Fake, connect: Connector, patience: Patience
+) -> None:
+    wrong = {"type": "object", "properties": {"a": {"type": "object", "x-mcp-header": "A"}}}
+    with patience():
+        async with connect(fake(era="modern", tools=[[tool("a"), tool("bad", inputSchema=wrong)]])) as connection:
+            listing = await connection.list_tools()
+    assert names(listing) == ["a"]
+    assert listing.problems == ("tool 'bad' left out: its x-mcp-header annotations are invalid",)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    deep: dict[str, Any] = {}
+    for _ in range(depth):
+        deep = {"properties": {"a": deep}}
+    return {"type": "object", **deep}
+
+
+async def test_a_deeply_nested_schema_is_read(list_of: Callable[..., Any]) -> None:
+    listing = await list_of(tools=[[tool("a"), tool("deep", inputSchema=nested(90))]])
+    assert names(listing) == ["a", "deep"]
+
+
+async def test_a_schema_beyond_what_json_may_nest_fails_the_list_at_once_and_says_so(
+    fake: Fake, connect: Connector, patience: Patience
+) -> None:
+    with patience():
+        async with connect(fake(tools=[[tool("deep", inputSchema=nested(300))]])) as connection:
+            with pytest.raises(ListFailed, match="recursion limit exceeded"):
+                await connection.list_tools()
+
+
+def test_a_schema_beyond_what_python_may_nest_costs_only_its_tool() -> None:
+    """JSON is refused before that, unless much of the stack is used already."""
+    page = listing_module._Page("2025-11-25", tools=[tool("a"), tool("deep", inputSchema=nested(1000))])
+    tools: dict[str, Any] = {}
+    problems: list[str] = []
+    assert listing_module._take(page, tools, problems)
+    assert list(tools) == ["a"]
+    assert problems == ["tool 'deep' left out: its schema is nested too deeply"]
