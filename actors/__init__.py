@@ -5,37 +5,42 @@
 
 from __future__ import annotations
 
-from .host import Host, Readiness
-from .model.config import Config, ServerEntry
-from .model.errors import (
-    CallTimeout,
-    ConfigError,
-    HostClosed,
-    OperationTimeout,
-    PlaybillError,
-    ProfileMismatch,
-    ServerDied,
-    ServerExists,
-    ServerUnavailable,
-    ToolNotOffered,
-    UnknownServer,
-    UnknownTool,
-    WriteFailed,
-)
-from .model.snapshot import (
-    Budget,
-    Catalog,
-    NativeTool,
-    PluginModel,
-    ServerState,
-    Snapshot,
-    ToolRef,
-    ToolState,
-    Why,
-    WireTool,
-)
-from .opening import open_host
-from .server import ServerSettings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..supervision import Event, Gap
+    from .host import Host, Readiness
+    from .model.config import Config, ServerEntry
+    from .model.errors import (
+        CallTimeout,
+        ConfigError,
+        HostClosed,
+        OperationTimeout,
+        PlaybillError,
+        ProfileMismatch,
+        ServerDied,
+        ServerExists,
+        ServerUnavailable,
+        ToolNotOffered,
+        UnknownServer,
+        UnknownTool,
+        WriteFailed,
+    )
+    from .model.snapshot import (
+        Budget,
+        Catalog,
+        NativeTool,
+        PluginModel,
+        ServerState,
+        Snapshot,
+        ToolRef,
+        ToolState,
+        Why,
+        WireTool,
+    )
+    from .opening import open_host
+    from .server import ServerSettings
 
 __all__ = [
     "Budget",
@@ -43,6 +48,8 @@ __all__ = [
     "Catalog",
     "Config",
     "ConfigError",
+    "Event",
+    "Gap",
     "Host",
     "HostClosed",
     "NativeTool",
@@ -68,3 +75,51 @@ __all__ = [
     "WriteFailed",
     "open_host",
 ]
+
+# Imported when first asked for: a command line that only lists, or is interrupted while it starts, does not pay for the rest.
+_HOME = {
+    "Budget": "model.snapshot",
+    "CallTimeout": "model.errors",
+    "Catalog": "model.snapshot",
+    "Config": "model.config",
+    "ConfigError": "model.errors",
+    "Event": ".supervision",
+    "Gap": ".supervision",
+    "Host": "host",
+    "HostClosed": "model.errors",
+    "NativeTool": "model.snapshot",
+    "OperationTimeout": "model.errors",
+    "PlaybillError": "model.errors",
+    "PluginModel": "model.snapshot",
+    "ProfileMismatch": "model.errors",
+    "Readiness": "host",
+    "ServerDied": "model.errors",
+    "ServerEntry": "model.config",
+    "ServerExists": "model.errors",
+    "ServerSettings": "server",
+    "ServerState": "model.snapshot",
+    "ServerUnavailable": "model.errors",
+    "Snapshot": "model.snapshot",
+    "ToolNotOffered": "model.errors",
+    "ToolRef": "model.snapshot",
+    "ToolState": "model.snapshot",
+    "UnknownServer": "model.errors",
+    "UnknownTool": "model.errors",
+    "Why": "model.snapshot",
+    "WireTool": "model.snapshot",
+    "WriteFailed": "model.errors",
+    "open_host": "opening",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,13 +18,14 @@ def main() -> None:
     try:
         for name in _EXTRA:
             __import__(name)
+        from .app import run
+
+        code = run(sys.argv[1:])
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
         print("playbill: the command line needs its extra: pip install 'playbill[cli]'", file=sys.stderr)
-        sys.exit(2)
+        code = 2
     except KeyboardInterrupt:
-        sys.exit(130)
-    from .app import run
-
-    sys.exit(run(sys.argv[1:]))
+        code = 130
+    sys.exit(code)

@@ -6,6 +6,7 @@ the verb too. Each verb's module is imported when it is called, so that none pay
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -150,7 +151,7 @@ def run(tokens: Sequence[str]) -> int:
     Returns:
         The exit code. Never raises for anything a verb does; what is wrong is said in one line on stderr.
     """
-    if hasattr(sys.stdout, "reconfigure"):
+    if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that stdout's encoding lacks must not end a listing.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 from mcp.client.session import ClientSession
@@ -30,9 +30,12 @@ from ..ports import ConnectionLost, Era, ListFailed, Listing, Progress
 from .dispatcher import ConnectionClosed
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
-from .wire import Wire, one_line
+from .wire import Refused, Wire, one_line
 
-__all__ = ["Link", "Refused", "open_link"]
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
+
+__all__ = ["Link", "open_link"]
 
 LOSS_SECONDS = 1.0
 """Within which the reason of a loss is known after its first sign."""
@@ -41,18 +44,6 @@ RELISTEN_FIRST, RELISTEN_MOST = 0.1, 5.0
 """Seconds before a subscription that ended is opened again: the first time, and at most."""
 
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
-
-
-class Refused(Exception):
-    """The handshake failed; the message is one line.
-
-    Args:
-        died_of_probe: the server read a ``server/discover``, and then ended.
-    """
-
-    def __init__(self, reason: str, died_of_probe: bool = False) -> None:
-        self.died_of_probe = died_of_probe
-        super().__init__(reason)
 
 
 class Link:
@@ -138,7 +129,9 @@ class Link:
         await self._refuse_when_lost()
         request = CallToolRequest(params=CallToolRequestParams(name=bare, arguments=dict(arguments)))
         try:
-            result = await self._session.send_request(request, _RESULT, progress_callback=progress)
+            result = await self._session.send_request(
+                request, _RESULT, progress_callback=cast("ProgressFnT | None", progress)
+            )
         except MCPError as error:
             await self._raise_when_lost(error)
             return self._error(f"The server refused the call: {_said(error)}")

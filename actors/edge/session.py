@@ -32,7 +32,7 @@ from .lines import DEFAULT_MAX_LINE
 from .process import SpawnFailed
 from .sdk import load_sdk
 from .transports import native_is_tested, open_wire
-from .wire import HttpRefused, Launch, Wire, one_line
+from .wire import HttpRefused, Launch, Refused, Wire, one_line
 
 if TYPE_CHECKING:
     from .link import Link
@@ -81,9 +81,7 @@ def make_connect(
         dispatcher=dispatcher,
     )
 
-    def connect(
-        entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]
-    ) -> Opening:
+    def connect(entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
         return _Opening(_Backstage(settings, entry, eras, on_list_changed))
 
     return connect
@@ -146,6 +144,7 @@ class _Backstage:
         self._link: Link | None = None
         self._failure: ConnectionFailed | None = None
         self._wire: Wire | None = None
+        self._scrub: Callable[[str], str] = str
 
     def stderr_tail(self) -> str:
         return "" if self._wire is None else self._wire.stderr_tail()
@@ -176,7 +175,7 @@ class _Backstage:
             except* Exception as group:
                 errors = _leaves(group)
             if errors and self._failure is None:
-                self._failure = _failure_of(self._wire, errors[0])
+                self._failure = _failure_of(self._wire, errors[0], self._scrub)
         if self._link is not None:
             self._link.lose(self._failure.reason if self._failure is not None else "the connection was closed")
         elif self._failure is None:
@@ -185,6 +184,7 @@ class _Backstage:
 
     async def _open_and_hold(self) -> None:
         launch = self._settings.expand(self._entry)
+        self._scrub = scrubber(launch.secrets)
         known = self._eras.get(self._entry.name)
         if not await self._attempt(launch, known):
             await self._attempt(launch, "legacy")
@@ -197,7 +197,7 @@ class _Backstage:
         wire_manager = open_wire(
             self._entry,
             launch,
-            scrubber(launch.secrets),
+            self._scrub,
             warden=settings.warden,
             native=settings.native(),
             max_line=settings.max_line,
@@ -205,7 +205,7 @@ class _Backstage:
         async with wire_manager as wire:
             self._wire = wire
             await load_sdk()
-            from .link import Refused, open_link
+            from .link import open_link
 
             try:
                 async with open_link(wire, known, settings.probe_seconds, self._on_list_changed) as link:
@@ -217,7 +217,7 @@ class _Backstage:
             except Refused as refused:
                 if refused.died_of_probe:
                     return False
-                self._failure = _failure_of(wire, refused)
+                self._failure = _failure_of(wire, refused, self._scrub)
         return True
 
 
@@ -243,19 +243,16 @@ def _leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
     return leaves
 
 
-def _failure_of(wire: Wire | None, error: Exception) -> ConnectionFailed:
+def _failure_of(wire: Wire | None, error: Exception, scrub: Callable[[str], str]) -> ConnectionFailed:
     """The one place where an exception becomes a reason."""
-    if isinstance(error, (PlaybillError, SpawnFailed)):
-        return ConnectionFailed(one_line(str(error)))
-    if isinstance(error, HttpRefused):
-        return ConnectionFailed(one_line(str(error)), needs_auth=error.needs_auth)
     reason = str(error) or type(error).__name__
-    if type(error).__module__.split(".")[0] in ("httpx2", "httpcore2", "builtins", "ssl", "socket"):
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if wire is None:
-        return ConnectionFailed(one_line(reason))
-    if wire.lost.is_set():
-        reason = wire.reason
-    elif words := wire.last_words():
-        reason = f"{reason}: {words}"
-    return ConnectionFailed(one_line(wire.scrub(reason)), stderr_tail=wire.stderr_tail(), needs_auth=wire.needs_auth)
+    if not isinstance(error, (PlaybillError, SpawnFailed, HttpRefused, Refused)):
+        reason = f"{type(error).__name__}: {error}" if str(error) else reason
+    tail, needs_auth = "", isinstance(error, HttpRefused) and error.needs_auth
+    if wire is not None:
+        tail, needs_auth = wire.stderr_tail(), needs_auth or wire.needs_auth
+        if wire.lost.is_set():
+            reason = wire.reason
+        elif words := wire.last_words():
+            reason = f"{reason}: {words}"
+    return ConnectionFailed(one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth)

@@ -10,7 +10,7 @@ import trio
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import Dispatcher
 
-__all__ = ["HttpRefused", "Launch", "Wire", "one_line"]
+__all__ = ["HttpRefused", "Launch", "Refused", "Wire", "one_line"]
 
 
 class Launch(Protocol):
@@ -30,6 +30,18 @@ class HttpRefused(Exception):
 
     def __init__(self, reason: str, needs_auth: bool) -> None:
         self.needs_auth = needs_auth
+        super().__init__(reason)
+
+
+class Refused(Exception):
+    """The handshake failed; the message is one line.
+
+    Args:
+        died_of_probe: the server read a ``server/discover``, and then ended.
+    """
+
+    def __init__(self, reason: str, died_of_probe: bool = False) -> None:
+        self.died_of_probe = died_of_probe
         super().__init__(reason)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from playbill.actors.edge.config_edit import edit_text
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool
@@ -38,9 +37,24 @@ def refusal(text: str, edit: Edit) -> PlaybillError:
         ('{"command": "c", "disabledTools": []}', OFF, '{"command": "c", "disabledTools": ["t"]}'),
         ('{"command": "c", "disabledTools": ["t"]}', ON, '{"command": "c", "disabledTools": []}'),
         ('{"command": "c", "excludeTools": ["u",]}', OFF, '{"command": "c", "excludeTools": ["u", "t",]}'),
+        # What is added to the last of several lists comes last in what they say together.
+        (
+            '{"command": "c", "excludeTools": ["v"], "disabledTools": ["u"]}',
+            OFF,
+            '{"command": "c", "excludeTools": ["v", "t"], "disabledTools": ["u"]}',
+        ),
+        (
+            '{"command": "c", "includeTools": ["v"], "enabledTools": ["u"]}',
+            ON,
+            '{"command": "c", "includeTools": ["v", "t"], "enabledTools": ["u"]}',
+        ),
         ('{"command": "c", "tools": ["*"]}', OFF, '{"command": "c", "tools": ["*"], "disabledTools": ["t"]}'),
         ('{"command": "c", "tools": {"exclude": ["t"]}}', ON, '{"command": "c"}'),
-        ('{"command": "c", "tools": {"exclude": ["t", "u", "t"]}}', ON, '{"command": "c", "tools": {"exclude": ["u"]}}'),
+        (
+            '{"command": "c", "tools": {"exclude": ["t", "u", "t"]}}',
+            ON,
+            '{"command": "c", "tools": {"exclude": ["u"]}}',
+        ),
         (
             '{"command": "c", "tools": {"exclude": ["t" /* why */]}}',
             ON,
@@ -125,7 +139,9 @@ def test_a_server_is_added_behind_the_last_one_in_the_style_of_the_file() -> Non
 
 def test_a_removed_server_takes_its_line_and_leaves_the_comments_around_it() -> None:
     removed = edited(LINES, RemoveServer("a"))
-    assert removed == """{
+    assert (
+        removed
+        == """{
     // my servers
     "mcpServers": {
         // a
@@ -135,6 +151,7 @@ def test_a_removed_server_takes_its_line_and_leaves_the_comments_around_it() -> 
     "z": 1
 }
 """
+    )
     assert '"c", // the program' in edited(LINES, RemoveServer("b"))
 
 

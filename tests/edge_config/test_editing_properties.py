@@ -14,7 +14,6 @@ from typing import Any
 from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-
 from playbill.actors.edge.config_edit import Draft, edit_text
 from playbill.actors.edge.config_read import Reader, read_config
 from playbill.actors.edge.jsonc_walk import parse
@@ -57,9 +56,9 @@ entries = st.fixed_dictionaries(
 )
 servers = st.dictionaries(names, entries, max_size=3)
 roots = st.one_of(
-    st.tuples(servers, st.dictionaries(st.sampled_from(["inputs", "$schema", "z"]), odd, max_size=2), st.booleans()).map(
-        lambda t: {**(t[1] if t[2] else {}), "mcpServers": t[0], **(t[1] if not t[2] else {})}
-    ),
+    st.tuples(
+        servers, st.dictionaries(st.sampled_from(["inputs", "$schema", "z"]), odd, max_size=2), st.booleans()
+    ).map(lambda t: {**(t[1] if t[2] else {}), "mcpServers": t[0], **(t[1] if not t[2] else {})}),
     servers.map(lambda s: {"servers": s}),
     st.dictionaries(names.filter(lambda n: n != "servers"), entries, min_size=1, max_size=2),
     st.just({}),
@@ -240,9 +239,7 @@ def test_nothing_else_of_the_text_changes(text: str, edit: Edit) -> None:
 
 @many
 @given(documents_and_names(), tools, st.booleans())
-def test_hiding_a_tool_and_showing_it_again_gives_back_every_byte(
-    drawn: tuple[str, str], tool: str, pin: bool
-) -> None:
+def test_hiding_a_tool_and_showing_it_again_gives_back_every_byte(drawn: tuple[str, str], tool: str, pin: bool) -> None:
     text, name = drawn
     entry = read_config(text).get(name)
     assert entry is not None

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from playbill.actors.edge.env_file import parse_env_file
-from playbill.actors.edge.expand import ExpandError, Expanded, expand, workspace_folder
+from playbill.actors.edge.expand import Expanded, ExpandError, expand, workspace_folder
 from playbill.actors.model.config import ServerEntry
 
 ENVIRON = {"HOME": "/home/me", "PATH": "/bin", "TOKEN": "s3cret-1", "EMPTY": "", "OTHER": "other-value"}
@@ -65,7 +64,12 @@ def test_every_key_that_may_hold_a_reference_is_read() -> None:
         command="${HOME}/bin", args=["${TOKEN}"], env={"K": "${TOKEN}"}, cwd="${OTHER}", headers={"A": "Bearer ${TOKEN}"},
         url="https://${OTHER}",
     )  # fmt: skip
-    assert (out.command, out.args, out.env["K"], out.cwd) == ("/home/me/bin", ("s3cret-1",), "s3cret-1", "/p/other-value")
+    assert (out.command, out.args, out.env["K"], out.cwd) == (
+        "/home/me/bin",
+        ("s3cret-1",),
+        "s3cret-1",
+        "/p/other-value",
+    )
     assert (out.url, out.headers) == ("https://other-value", {"A": "Bearer s3cret-1"})
 
 

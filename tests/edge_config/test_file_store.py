@@ -20,7 +20,6 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-
 from playbill.actors.edge import atomic, config_file
 from playbill.actors.edge.config_edit import Draft
 from playbill.actors.edge.config_file import FileStore, MemoryStore
@@ -244,7 +243,9 @@ def test_who_writes_without_the_lock_meanwhile_loses_nothing(
         done = real(draft)
         if len(rounds) < times:
             rounds.append(1)
-            file.write_text(file.read_text("utf-8").replace('"b": {', f'"n{len(rounds)}": {{"command": "x"}},\n    "b": {{'))
+            file.write_text(
+                file.read_text("utf-8").replace('"b": {', f'"n{len(rounds)}": {{"command": "x"}},\n    "b": {{')
+            )
         return done
 
     monkeypatch.setattr(Draft, "finish", finish)

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-
 from playbill.actors.edge.config_read import Reader, read_config
 from playbill.actors.model.config import Config, ServerEntry
 from playbill.actors.model.errors import ConfigError
@@ -165,7 +164,10 @@ def test_a_command_wins_over_a_url_unless_the_type_says_otherwise() -> None:
 
 @pytest.mark.parametrize("name", ["a b", "github.com/x", "@1/ü", "", '"', "mcpServers", "servers", "\n", "${X}"])
 def test_a_server_may_have_any_name(name: str) -> None:
-    for text in (json.dumps({"mcpServers": {name: {"command": "c"}}}), json.dumps({"servers": {name: {"command": "c"}}})):
+    for text in (
+        json.dumps({"mcpServers": {name: {"command": "c"}}}),
+        json.dumps({"servers": {name: {"command": "c"}}}),
+    ):
         (entry,) = read_config(text).servers
         assert (entry.name, entry.error) == (name, None)
 
@@ -189,7 +191,9 @@ def test_a_key_that_is_there_twice_in_an_entry_names_both_lines() -> None:
 def test_a_server_map_that_is_there_twice_is_refused_with_every_double_key() -> None:
     text = '{"mcpServers": {"a": {"command": "c", "command": "d"}},\n"mcpServers": {}}'
     error = refusal(text)
-    assert str(error) == "f.json:2:1: mcpServers: a key is there twice: 'mcpServers' (lines 1, 2); 'command' (lines 1, 1)"
+    assert (
+        str(error) == "f.json:2:1: mcpServers: a key is there twice: 'mcpServers' (lines 1, 2); 'command' (lines 1, 1)"
+    )
 
 
 def test_a_foreign_key_that_is_there_twice_is_only_warned_about() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-
 from playbill.actors.edge.discover import Found, discover, user_file
 from playbill.actors.edge.trust import TrustStore
 from playbill.actors.model.config import ServerEntry
@@ -25,7 +24,13 @@ def test_an_approval_is_for_one_entry_of_one_file_as_it_was(tmp_path: Path) -> N
     for fresh in (store, TrustStore(store.path)):
         assert fresh.approved(ENTRY, file)
         assert fresh.approved(evolve(ENTRY, env={"K": "other"}, exclude=("t",), timeout=3), file)
-        for changed in ({"command": "d"}, {"args": ()}, {"env": {"K": "v", "L": ""}}, {"url": "https://h"}, {"name": "b"}):
+        for changed in (
+            {"command": "d"},
+            {"args": ()},
+            {"env": {"K": "v", "L": ""}},
+            {"url": "https://h"},
+            {"name": "b"},
+        ):
             assert not fresh.approved(evolve(ENTRY, **changed), file)
         assert not fresh.approved(ENTRY, tmp_path / "other" / ".mcp.json")
 
