@@ -43,6 +43,7 @@ class Slice:
         return self.source.text[self.at :]
 
     def change(self, change: Change) -> None:
+        """Make a change (offsets into `source`)."""
         self.source = scan(apply(self.source.text, change), self.source.file)
 
     def value(self, path: Path = ()) -> Any:

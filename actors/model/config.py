@@ -71,6 +71,8 @@ class ServerEntry:
     line: int | None = None
     error: str | None = None
     trusted: bool = True
+    # `diff.launch_key`, once it was asked for: a reload compares every entry, and nearly all are the objects of before.
+    launch_key_memo: Any = field(init=False, default=None, eq=False, repr=False)
 
     @property
     def runnable(self) -> bool:

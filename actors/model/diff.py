@@ -80,6 +80,13 @@ def launch_key(entry: ServerEntry) -> Hashable:
     Returns:
         A hashable value to compare; it is not for showing (it holds env values as written).
     """
+    if entry.launch_key_memo is None:
+        object.__setattr__(entry, "launch_key_memo", _launch_key(entry))
+    key: Hashable = entry.launch_key_memo
+    return key
+
+
+def _launch_key(entry: ServerEntry) -> Hashable:
     return (
         transport_kind(entry),
         entry.command,

@@ -5,13 +5,10 @@ A file editor must bring a text from one whose reading is ``config`` to one whos
 
 from __future__ import annotations
 
-from typing import Any
-
 from attrs import evolve, frozen
 
 from .config import Config, ServerEntry
 from .errors import ServerExists, UnknownServer
-from .frozen import FrozenDict, freeze
 from .nearest import nearest
 
 __all__ = ["AddServer", "Edit", "RemoveServer", "SetEnabled", "SetPin", "SetTool", "apply_edit"]
@@ -27,22 +24,6 @@ class AddServer:
     @property
     def server(self) -> str:
         return self.entry.name
-
-    def raw(self) -> FrozenDict:
-        """The entry as it is written in a file: only keys that say something, in the usual order."""
-        entry = self.entry
-        keys: dict[str, Any] = {
-            "type": entry.type,
-            "command": entry.command,
-            "args": list(entry.args) or None,
-            "env": dict(entry.env) or None,
-            "cwd": entry.cwd,
-            "envFile": entry.env_file,
-            "url": entry.url,
-            "headers": dict(entry.headers) or None,
-        }
-        out: FrozenDict = freeze({key: value for key, value in keys.items() if value is not None})
-        return out
 
 
 @frozen

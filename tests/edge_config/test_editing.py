@@ -212,8 +212,8 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     ("text", "edit", "words"),
     [
         ('{"mcpServers": {"a": 3}}', OFF, "f.json:1:17: mcpServers.a: this is not an object, and cannot be edited"),
-        ('{"mcpServers": {"a": {"command": "c", "tools": 3}}}', OFF, "mcpServers.a.tools: cannot be edited: expected an object"),
-        ('{"mcpServers": {"a": {"command": "c", "disabledTools": "t"}}}', OFF, "mcpServers.a.disabledTools: cannot be edited"),
+        ('{"mcpServers": {"a": {"command": "c", "tools": 3}}}', OFF, "a.tools: cannot be edited: expected an object"),
+        ('{"mcpServers": {"a": {"command": "c", "disabledTools": "t"}}}', OFF, "a.disabledTools: cannot be edited"),
         ('{"mcpServers": {"a": {"command": "c", "tools": []}}}', SetPin("a", "t", True), "expected an object, found a list"),
         ('{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}', OFF, "this server is there twice; keep one"),
         ('{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}', RemoveServer("a"), "this server is there twice"),

@@ -199,7 +199,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(file: Path, monkeypatch: p
             patch.setattr(atomic.os, "open", full)
         else:
             patch.setattr(atomic.os, where, half if where == "write" else full)
-        with pytest.raises(WriteFailed, match="(?i)no space left on device"):
+        with pytest.raises(WriteFailed, match=r"(?i)no space left on device"):
             store.edit([OFF], before)
     assert file.read_text("utf-8") == TEXT
     assert beside(file) == set()
@@ -334,7 +334,8 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def test_a_lock_dies_with_its_holder(file: Path, processes: list[subprocess.Popen[str]]) -> None:
-    code = "from filelock import FileLock\nlock = FileLock(sys.argv[1])\nlock.acquire()\nprint('held', flush=True)\nsys.stdin.read()"
+    code = "from filelock import FileLock\nlock = FileLock(sys.argv[1])\nlock.acquire()\n"
+    code += "print('held', flush=True)\nsys.stdin.read()"
     holder = start(code, str(file) + ".lock")
     processes.append(holder)
     assert holder.stdout is not None

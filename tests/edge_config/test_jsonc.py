@@ -39,19 +39,23 @@ def test_json_is_read_as_json_reads_it(value: Any, indent: Any, ascii_only: bool
 @many
 @given(st.text(alphabet="{}[]\",:/*\\ \n\r\t0a-tNI'\ufeffé", max_size=30))
 def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
+    source = scan(text)
+    assert len(source.text) == len(source.bare) == len(source.json)
+    refused: ConfigError | None = None
+    value = None
     try:
         value = parse(text, "f")
     except ConfigError as error:
-        assert error.line is not None
-        assert error.column is not None
-        assert error.column >= 1
-        assert error.line <= text.count("\n") + text.count("\r") + 1
-        with pytest.raises(ValueError):  # noqa: PT011 - whatever json says
-            json.loads(text, parse_constant=_raise)
-    else:
-        source = scan(text)
-        assert len(source.text) == len(source.bare) == len(source.json)
+        refused = error
+    if refused is None:
         assert json.loads(source.json) == value
+        return
+    assert refused.line is not None
+    assert refused.column is not None
+    assert refused.column >= 1
+    assert refused.line <= text.count("\n") + text.count("\r") + 1
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever json says
+        json.loads(text, parse_constant=_raise)
 
 
 def _raise(name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -367,6 +368,24 @@ async def test_a_server_that_stops_reading_blocks_callers_only_under_their_own_s
         assert 0 < len(sent) < 20
 
 
+async def test_a_queued_call_that_is_cancelled_is_taken_back() -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+
+        async def fill_the_pipe() -> None:
+            await dispatcher.send_raw_request("big", {"text": "x" * 1_000_000})
+
+        nursery.start_soon(fill_the_pipe)
+        await trio.testing.wait_all_tasks_blocked()
+        queued = Asked(nursery, dispatcher, "queued")
+        await trio.testing.wait_all_tasks_blocked()
+        queued.scope.cancel()
+        await queued.done.wait()
+        nursery.start_soon(dispatcher.notify, "last", None)
+        big = await peer.next()
+        assert [big["method"], (await peer.next())["method"]] == ["big", "last"]
+        await peer.reply(big)
+
+
 async def test_progress_runs_in_the_callers_task_in_order_and_before_the_result() -> None:
     async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
         seen: list[Any] = []
@@ -530,12 +549,22 @@ async def test_requests_without_end_are_refused_at_the_limit() -> None:
         assert not dispatcher._inbound
 
 
-async def test_concurrent_calls_are_written_together() -> None:
+async def test_concurrent_calls_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes = 0
+    real = os.write
+
+    def counted(fd: int, data: bytes) -> int:
+        nonlocal writes
+        writes += 1
+        return real(fd, data)
+
+    monkeypatch.setattr(os, "write", counted)
     async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
         asked = [Asked(nursery, dispatcher) for _ in range(64)]
         await trio.testing.wait_all_tasks_blocked()
         data = await peer._receive.receive_some(1_000_000)
         assert data.count(b"\n") == 64
+        assert writes == 2  # the first, which was alone, and all others
         dispatcher.shut()
         for one in asked:
             await one.done.wait()

@@ -221,6 +221,7 @@ async def test_stderr_never_blocks_the_server_and_its_tail_is_kept(mark: str) ->
                 await tail.ended.wait()
         assert tail.last_line() == "\N{REPLACEMENT CHARACTER} end"
         assert len(tail.text()) <= 4096
+        assert len(tail._tail) <= 3 * 65536  # what is held, not only what is shown
         assert "x" not in tail.text()
 
 

@@ -57,6 +57,19 @@ async def test_a_replacement_clears_the_history(autojump_clock: Any, troupe: Any
     assert troupe.sup.states()["a"].attempt == (1, 5)
 
 
+async def test_a_replacement_of_a_running_child_that_had_died_starts_afresh(
+    autojump_clock: Any, troupe: Any, bodies: Any
+) -> None:
+    first = await troupe.sup.start(troupe.spec("a", bodies.dies_after(1)))
+    await first.down.wait()
+    await troupe.sup.up("a")
+    assert troupe.sup.states()["a"].restarts == 1
+    troupe.sup.replace_soon(troupe.spec("a", bodies.until_stopped))
+    await troupe.sup.up("a")
+    state = troupe.sup.states()["a"]
+    assert (state.restarts, state.first, state.reason, state.attempt) == (0, True, None, None)
+
+
 async def test_a_stop_after_a_replacement_drops_it(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
     await troupe.sup.start(troupe.spec("a", bodies.stubborn))
     troupe.sup.replace_soon(troupe.spec("a", bodies.until_stopped))
@@ -123,10 +136,11 @@ async def test_a_replaced_start_fails_its_caller_and_the_newest_runs(
 
     await troupe.sup.start(troupe.spec("a", bodies.stubborn))
     troupe.sup.stop_soon("a")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(start, "older")
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(start, "newer")
+    with trio.fail_after(100):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(start, "older")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(start, "newer")
     assert reasons == ["child 'a' did not start: replaced before it was started"]
     assert troupe.sup.keys() == {"a": "newer"}
 

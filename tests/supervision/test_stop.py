@@ -186,6 +186,20 @@ async def test_a_child_still_starting_is_stopped_before_it_has_started(
     assert troupe.alive == {"a": 0}
 
 
+async def test_an_acknowledgement_after_the_stop_message_does_not_make_it_running_again(
+    autojump_clock: Any, troupe: Any
+) -> None:
+    async def late(ctx: Context) -> None:
+        await ctx.wait_stop()
+        ctx.started()
+        await trio.sleep(1)
+
+    troupe.sup.start_soon(troupe.spec("a", late, started=False))
+    await trio.testing.wait_all_tasks_blocked()
+    await troupe.sup.stop_child("a")
+    assert troupe.stages("a") == ["starting", "stopping", "removed"]
+
+
 async def test_a_start_that_was_not_spawned_yet_is_simply_dropped(
     autojump_clock: Any, troupe: Any, bodies: Any
 ) -> None:
