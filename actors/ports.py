@@ -92,10 +92,12 @@ class Connection(Protocol):
     @property
     def pid(self) -> int | None:
         """The server process, or None when there is none."""
+        ...
 
     @property
     def protocol_version(self) -> str | None:
         """As negotiated."""
+        ...
 
     async def list_tools(self) -> Listing:
         """All pages of the tool list.
@@ -104,6 +106,7 @@ class Connection(Protocol):
             ConnectionLost: the connection ended first.
             ListFailed: the server answered with an error or nonsense.
         """
+        ...
 
     async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
         """Call a tool in the caller's own task, which also owns the deadline; cancelling it tells the server.
@@ -114,12 +117,15 @@ class Connection(Protocol):
         Raises:
             ConnectionLost: the connection ended before the answer.
         """
+        ...
 
     async def wait_lost(self) -> str:
         """Wait until the connection is lost by itself; returns why, in one line."""
+        ...
 
     def stderr_tail(self) -> str:
         """What the process wrote on stderr last (bounded, scrubbed); empty when there is none. Never waits."""
+        ...
 
 
 class Opening(Protocol):
@@ -132,6 +138,7 @@ class Opening(Protocol):
 
     def stderr_tail(self) -> str:
         """As `Connection.stderr_tail`, also while it is being opened and after it could not be. Never waits."""
+        ...
 
 
 class Connect(Protocol):
@@ -148,6 +155,7 @@ class Connect(Protocol):
         Entering raises `ConnectionFailed`; it has no time limit of its own: the caller's scope is the limit. Leaving closes
         the connection and ends the whole process group, by its own deadlines, even when cancelled.
         """
+        ...
 
 
 @frozen
@@ -174,6 +182,7 @@ class Store(Protocol):
         Raises:
             ConfigError: it cannot be read.
         """
+        ...
 
     def put(self, config: Config) -> None:
         """Replace the whole configuration by a value.
@@ -181,6 +190,7 @@ class Store(Protocol):
         Raises:
             ConfigError: this store is a file, which is only ever edited.
         """
+        ...
 
     def approve(self, name: str) -> bool:
         """Let an entry be started from now on, as it reads now; False when there is no such entry.
@@ -189,9 +199,11 @@ class Store(Protocol):
             ConfigError: the configuration cannot be read.
             WriteFailed: the approval cannot be kept.
         """
+        ...
 
     def fingerprint(self) -> str | None:
         """A hash of the text as it now is, or None when there is none (in memory, or it cannot be read). Never raises."""
+        ...
 
     def edit(self, edits: Sequence[Edit], previous: Config | None = None) -> Edited:
         """Re-read, apply all edits in order, and write at most once.
@@ -200,3 +212,4 @@ class Store(Protocol):
             ConfigError: it cannot be read; nothing is written.
             WriteFailed: it cannot be written; it is as before.
         """
+        ...

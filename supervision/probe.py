@@ -18,10 +18,20 @@ from .cell import Cell
 from .errors import Stuck
 from .mailbox import MailboxStatistics
 
-__all__ = ["ChildStage", "ChildState", "Counts", "Event", "EventKind", "EventLog", "Gap", "TreeNode", "count"]
+__all__ = ["STAGES", "ChildStage", "ChildState", "Counts", "Event", "EventKind", "EventLog", "Gap", "TreeNode", "count"]
 
 ChildStage = Literal["starting", "running", "backing_off", "parked", "stopping", "removed"]
 """Start pending, or not acknowledged yet · acknowledged · waiting to restart · over the limit · being stopped · gone."""
+
+STAGES: dict[ChildStage, frozenset[ChildStage]] = {
+    "starting": frozenset({"running", "backing_off", "parked", "stopping", "removed"}),
+    "running": frozenset({"backing_off", "parked", "stopping", "removed"}),
+    "backing_off": frozenset({"starting", "stopping", "removed"}),
+    "parked": frozenset({"starting", "stopping", "removed"}),
+    "stopping": frozenset({"starting", "removed"}),
+    "removed": frozenset(),
+}
+"""Which stage may follow which. An incarnation lives in ``starting``, ``running`` and ``stopping`` only."""
 
 EventKind = Literal[
     "spawned",

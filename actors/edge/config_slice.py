@@ -57,7 +57,7 @@ class Slice:
         if there is not None:
             self.change(set_value(there, value))
         elif len(path) > 1 and not isinstance(self.value(path[:-1]), dict):
-            self.put(path[:-1], {path[-1]: value})
+            self.put(path[:-1], {str(path[-1]): value})
         else:
             within = locate(self.source, path[:-1], self.at)
             assert within is not None

@@ -6,6 +6,7 @@ loss, for the reason of it, which the wire gives within `LOSS_SECONDS`.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -271,6 +272,7 @@ def _said(error: MCPError) -> str:
     return text
 
 
+@functools.cache
 def _client_info() -> Implementation:
     try:
         version = importlib.metadata.version("playbill")

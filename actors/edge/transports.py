@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -19,6 +20,7 @@ TESTED_SDK = "2.3"
 """The minor version of ``mcp`` whose `Dispatcher` protocol `PipeDispatcher` was compared with the SDK's own."""
 
 
+@functools.cache
 def native_is_tested() -> bool:
     """Whether the installed SDK is the minor version our dispatcher was tested with."""
     return ".".join(importlib.metadata.version("mcp").split(".")[:2]) == TESTED_SDK

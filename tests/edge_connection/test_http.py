@@ -108,7 +108,9 @@ async def failure(connect: Connector, entry: ServerEntry) -> ConnectionFailed:
     return caught.value
 
 
-async def test_it_lists_and_answers_with_the_headers_of_the_entry(web: Web, connect: Connector, patience: Patience) -> None:
+async def test_it_lists_and_answers_with_the_headers_of_the_entry(
+    web: Web, connect: Connector, patience: Patience
+) -> None:
     with patience():
         async with connect(entry(web.url, headers={"X-Key": "abc"})) as connection:
             assert connection.pid is None

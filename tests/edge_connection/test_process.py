@@ -168,12 +168,14 @@ async def test_exit_is_seen_without_a_pidfd_too(mark: str, monkeypatch: pytest.M
 
 
 async def test_unread_stdin_counts_what_the_server_has_not_read(mark: str) -> None:
-    async with running(
-        "import os, sys; os.read(0, 3); print(1, flush=True); sys.stdin.buffer.raw.read(0); input()", mark
-    ) as process:
+    async with running("import os, time; os.read(0, 3); print(1, flush=True); time.sleep(99)", mark) as process:
         os.write(process.stdin.fileno(), b"12345678")
         await line_of(process)
         assert process.unread_stdin() == 5
+        os.kill(process.pid, signal.SIGKILL)
+        with trio.fail_after(10):
+            await process.gone.wait()
+        assert process.unread_stdin() == 5  # death does not change it
 
 
 SPAWN_ERRORS: list[tuple[Callable[[Path], dict[str, Any]], str]] = [

@@ -227,7 +227,9 @@ async def test_a_server_object_runs_in_memory_beside_a_process(project: Project)
     config = Config(
         (
             ServerEntry("memory", server=server),
-            ServerEntry("process", command=entry["command"], args=entry["args"], env={"PLAYBILL_TEST_MARK": project.mark}),
+            ServerEntry(
+                "process", command=entry["command"], args=entry["args"], env={"PLAYBILL_TEST_MARK": project.mark}
+            ),
         )
     )
     async with open_host(config) as host:

@@ -69,8 +69,8 @@ async def test_a_body_that_makes_an_error_of_the_cancellation_causes_no_restart_
             await trio.sleep_forever()
         try:
             await trio.sleep_forever()
-        finally:
-            return  # noqa: B012
+        except trio.Cancelled:
+            return
 
     async with trio.open_nursery() as nursery:
         await nursery.start(troupe.sup.run)

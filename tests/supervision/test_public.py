@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from playbill import supervision
+from playbill.supervision.probe import STAGES
 
 HERE = Path(inspect.getfile(supervision)).parent
 PAGE = Path(__file__).parents[2] / "docs" / "supervision.md"
@@ -44,6 +45,13 @@ def test_only_the_standard_library_trio_attrs_and_outcome_are_imported(path: Pat
 
 
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_names_every_stage_and_every_restart_type() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert rows == set(STAGES)
+    assert all(f"`{restart.name}`" in text for restart in supervision.Restart)
 
 
 def test_the_page_has_an_example() -> None:

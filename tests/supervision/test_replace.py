@@ -8,7 +8,8 @@ import trio
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playbill.supervision import Backoff, ChildSpec, Context, Intensity, Restart, Shutdown, Supervisor
+from playbill.supervision import Backoff, ChildSpec, ChildState, Context, Intensity, Restart, Shutdown, Supervisor
+from playbill.supervision.probe import STAGES
 
 
 async def test_a_replacement_starts_when_the_old_one_is_gone(autojump_clock: Any, troupe: Any, bodies: Any) -> None:
@@ -181,7 +182,22 @@ def test_whatever_is_asked_of_it_there_is_one_copy_and_the_newest_wins(steps: li
         alive: dict[str, int] = {}
         wanted: dict[str, int] = {}
         spawned: dict[str, list[int]] = {"a": [], "b": []}
-        sup = Supervisor()
+        stages: dict[str, str] = {}
+
+        def observe(state: ChildState) -> None:
+            before = stages.get(state.name, "removed")
+            allowed = {"starting"} if before == "removed" else {before, *STAGES[before]}  # type: ignore[index]
+            assert state.stage in allowed, f"{before} → {state.stage}"
+            stages[state.name] = state.stage
+
+        def faulty(state: ChildState) -> None:
+            try:
+                observe(state)
+            except AssertionError as error:
+                faults.append(str(error))
+
+        faults: list[str] = []
+        sup = Supervisor(observe=faulty)
 
         def spec(name: str, kind: str, key: int) -> ChildSpec:
             async def body(ctx: Context) -> None:
@@ -250,6 +266,8 @@ def test_whatever_is_asked_of_it_there_is_one_copy_and_the_newest_wins(steps: li
                 assert spawned[name] == sorted(spawned[name])
             with trio.fail_after(10):
                 await sup.stop()
+        assert faults == []
+        assert set(stages.values()) <= {"removed"}
         assert set(alive.values()) <= {0}
         assert sup.states() == {}
 
