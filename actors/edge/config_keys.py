@@ -195,7 +195,7 @@ _RENAMED = {
     "enabled_tools": "enabledTools",
     "include_tools": "includeTools",
 }
-ENTRY_KEYS = frozenset(_RENAMED.get(a.name, a.name) for a in fields(Written))
+ENTRY_KEYS: frozenset[str] = frozenset(_RENAMED.get(a.name) or a.name for a in fields(Written))
 TOOL_KEYS = frozenset(a.name for a in fields(_Tools))
 
 

@@ -53,15 +53,17 @@ class Slice:
 
     def put(self, path: Path, value: Any) -> None:
         """Set a member, whether or not it and what it is in are there yet."""
+        *above, last = path
+        parent = tuple(above)
         there = locate(self.source, path, self.at)
         if there is not None:
             self.change(set_value(there, value))
-        elif len(path) > 1 and not isinstance(self.value(path[:-1]), dict):
-            self.put(path[:-1], {str(path[-1]): value})
+        elif parent and not isinstance(self.value(parent), dict):
+            self.put(parent, {str(last): value})
         else:
-            within = locate(self.source, path[:-1], self.at)
+            within = locate(self.source, parent, self.at)
             assert within is not None
-            self.change(add_member(self.source, within.at, str(path[-1]), value))
+            self.change(add_member(self.source, within.at, str(last), value))
 
     def drop(self, path: Path) -> None:
         """Remove a member."""

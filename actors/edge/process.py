@@ -229,7 +229,8 @@ async def _wait_exit(process: trio.Process) -> None:
             os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT, abandon_on_cancel=True, limiter=_waiters()
         )
         return
-    from trio._subprocess_platform import wait_child_exiting  # macOS before Python 3.13
+    # macOS before Python 3.13; trio has it, and no public name for it.
+    from trio._subprocess_platform import wait_child_exiting  # pyright: ignore[reportPrivateImportUsage]
 
     await wait_child_exiting(process)
 
