@@ -107,19 +107,31 @@ async def measure(host: Host, stage: ScriptedServers, servers: int, rounds: int)
 
 
 async def run(servers: int, tools: int, rounds: int) -> None:
-    """Open a host of scripted servers and measure."""
+    """Open a host of scripted servers and measure: on the disk, and in a memory file system where there is one.
+
+    Without a flush ext4 still writes a file out when another one takes its name, so that only the latter shows the host.
+    """
+    memory = Path("/dev/shm")
+    for where in (Path(tempfile.gettempdir()), *([memory] if os.access(memory, os.W_OK) else [])):
+        for budget in (None, 100):
+            await run_one(servers, tools, rounds, where, budget)
+
+
+async def run_one(servers: int, tools: int, rounds: int, where: Path, budget: int | None) -> None:
+    """One host, with its config in a folder of ``where``."""
     stage = scripted(servers, tools)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=where) as folder:
         path = Path(folder) / "mcp.json"
         write_config(path, servers)
         begun = perf_counter()
-        async with open_host(path, budget=Budget(None), connect=stage) as host:
+        async with open_host(path, budget=Budget(budget), connect=stage) as host:
             readiness = await host.ready(timeout=120)
             assert not readiness.missing, dict(list(readiness.missing.items())[:3])
             took = (perf_counter() - begun) * 1e3
             count = len(host.snapshot().catalog.tools)
             spawns = stage.spawns.total()
-            print(f"{servers} servers × {tools} tools, {count} on the wire: ready in {took:.0f} ms, {spawns} spawns")
+            print(f"\n{servers} servers × {tools} tools, {count} on the wire, config in {where}")
+            print(f"ready in {took:.0f} ms, {spawns} spawns")
             await measure(host, stage, servers, rounds)
 
 

@@ -85,7 +85,7 @@ def fault(id_, args):
         write(send_result.replace(b"@", b"\xe9") + b"\n")
         return
     elif do == "half_line":
-        write('{"jsonrpc": "2.0", "id": %s, "resu\n' % json.dumps(id_))
+        write('{"jsonrpc": "2.0", "id": ' + json.dumps(id_) + ', "resu\n')
         return
     elif do == "stderr":
         sys.stderr.write("x" * 70 + "\n")

@@ -318,20 +318,19 @@ async def test_cancelled_at_any_point_nothing_is_left(
     fake: Fake, connect: Connector, patience: Patience, mark: str, passes: int
 ) -> None:
     """The caller is cancelled after so many passes of the scheduler, somewhere between spawn and use."""
-    with patience():
-        with trio.CancelScope() as scope:
+    with patience(), trio.CancelScope() as scope:
 
-            async def cancel_later(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-                task_status.started()
-                for _ in range(passes):
-                    await trio.lowlevel.checkpoint()
-                    await trio.sleep(0.002)
-                scope.cancel()
+        async def cancel_later(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+            task_status.started()
+            for _ in range(passes):
+                await trio.lowlevel.checkpoint()
+                await trio.sleep(0.002)
+            scope.cancel()
 
-            async with trio.open_nursery() as nursery:
-                await nursery.start(cancel_later)
-                async with connect(fake(slow=0.03)) as connection:
-                    await connection.call_tool("fault", {"do": "silence"}, None)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(cancel_later)
+            async with connect(fake(slow=0.03)) as connection:
+                await connection.call_tool("fault", {"do": "silence"}, None)
     assert marked(mark) == []
 
 
@@ -374,12 +373,26 @@ async def test_a_live_server_is_given_its_grace_even_when_the_caller_is_cancelle
     entry = fake()
     code = f"exec(open({entry.args[2]!r}).read()); open({str(said)!r}, 'w').write('goodbye')"
     entry = ServerEntry("fake", command=entry.command, args=("-I", "-S", "-c", code, entry.args[3]), env=entry.env)
-    with patience():
-        with trio.CancelScope() as scope:
-            async with connect(entry):
-                scope.cancel()
-                await trio.sleep_forever()
+    with patience(), trio.CancelScope() as scope:
+        async with connect(entry):
+            scope.cancel()
+            await trio.sleep_forever()
     assert said.read_text() == "goodbye"
+
+
+async def test_a_cancelled_caller_can_still_use_the_connection_to_finish(
+    fake: Fake, connect: Connector, patience: Patience
+) -> None:
+    said = ""
+    with patience(), trio.CancelScope() as scope:
+        async with connect(fake()) as connection:
+            scope.cancel()
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    said = text(await connection.call_tool("pid", {}, None))
+    assert said == str(connection.pid)
 
 
 async def test_many_at_once_side_by_side(fake: Fake, connect: Connector, patience: Patience) -> None:

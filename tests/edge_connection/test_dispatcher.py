@@ -422,6 +422,26 @@ async def test_progress_runs_in_the_callers_task_in_order_and_before_the_result(
         assert len(tasks) == 1
 
 
+async def test_progress_that_arrives_together_with_the_result_is_not_lost() -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+        seen: list[Any] = []
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            await trio.lowlevel.checkpoint()
+            seen.append(progress)
+
+        async def call() -> None:
+            seen.append(await dispatcher.send_raw_request("m", None, {"on_progress": on_progress}))
+
+        nursery.start_soon(call)
+        await peer.next()
+        line = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}\n'
+        await peer.raw(b"".join(line % n for n in range(3)) + b'{"jsonrpc":"2.0","id":1,"result":{"done":true}}\n')
+        while len(seen) < 4:
+            await trio.testing.wait_all_tasks_blocked()
+        assert seen == [0.0, 1.0, 2.0, {"done": True}]
+
+
 async def test_the_parameters_of_a_caller_are_not_changed() -> None:
     params = {"_meta": {"a": 1}}
     async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:

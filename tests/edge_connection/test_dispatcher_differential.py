@@ -1,6 +1,6 @@
-"""`PipeDispatcher` against the SDK's own dispatcher: the same `ClientSession`, the same peer, the same pipes, the same outcome.
+"""`PipeDispatcher` against the SDK's own dispatcher: the same `ClientSession`, peer and pipes, and the same outcome.
 
-To be run anew with each minor release of the SDK, before `TESTED_SDK` is raised. Where the two are meant to differ, the test says so.
+To be run anew with each minor release of the SDK, before `TESTED_SDK` is raised.
 """
 
 from __future__ import annotations
@@ -123,18 +123,32 @@ async def test_the_same_outcome_of_a_call(answer: dict[str, Any]) -> None:
 
 
 JUNK = [
-    b"no json", b"[]", b"null", b"{}", b'{"jsonrpc":"2.0"}', b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"1.0","id":1,"result":{}}',
-    b'{"id":1,"result":{}}', b'{"jsonrpc":"2.0","id":true,"result":{}}', b'{"jsonrpc":"2.0","id":1.0,"result":{}}',
-    b'{"jsonrpc":"2.0","id":null,"result":{}}', b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}',
-    b'{"jsonrpc":"2.0","id":77,"result":{}}', b'{"jsonrpc":"2.0","method":"notifications/x"}', b'{"jsonrpc":"2.0","method":null}',
-    b'{"jsonrpc":"2.0","method":"notifications/message","params":[1]}', b'{"jsonrpc":"2.0","method":"notifications/message"}',
-    b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"\xff"}}', b"\xff\xff", b"   ",
+    b"no json",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"jsonrpc":"2.0"}',
+    b'{"jsonrpc":"2.0","id":1}',
+    b'{"jsonrpc":"1.0","id":1,"result":{}}',
+    b'{"id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","id":true,"result":{}}',
+    b'{"jsonrpc":"2.0","id":1.0,"result":{}}',
+    b'{"jsonrpc":"2.0","id":null,"result":{}}',
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}',
+    b'{"jsonrpc":"2.0","id":77,"result":{}}',
+    b'{"jsonrpc":"2.0","method":"notifications/x"}',
+    b'{"jsonrpc":"2.0","method":null}',
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":[1]}',
+    b'{"jsonrpc":"2.0","method":"notifications/message"}',
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"\xff"}}',
+    b"\xff\xff",
+    b"   ",
     b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":NaN}}',
     b'{"jsonrpc":"2.0","id":null,"method":"notifications/message","params":{"level":"info","data":1}}',
     b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
     b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}',
-]  # fmt: skip
+]
 
 
 @given(st.lists(st.sampled_from(JUNK), max_size=12))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 import trio
 from playbill.actors.edge import process as process_module
 from playbill.actors.edge import session as session_module
+from playbill.actors.edge import stdio as stdio_module
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 
@@ -233,6 +234,39 @@ async def test_a_grandchild_that_escaped_its_group_cannot_hide_the_death(
             await trio.sleep(0.01)
 
 
+async def test_dead_in_the_handshake_though_an_escaped_grandchild_holds_stdout(
+    fake: Fake, connect: Connector, patience: Patience, dispatcher: str, tmp_path: Path, mark: str
+) -> None:
+    pid_file = tmp_path / "pid"
+    with patience():
+        with pytest.raises(ConnectionFailed) as caught:
+            async with connect(
+                fake(grandchild="escaped", pid_file=str(pid_file), exit_on="initialize"), dispatcher=dispatcher
+            ):
+                pytest.fail("it never lived")
+        assert caught.value.reason == "the server exited with code 9: no licence"
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+        while marked(mark):
+            await trio.sleep(0.01)
+
+
+async def test_the_rest_of_stderr_is_read_before_the_reason_is_given(
+    connect: Connector, patience: Patience, dispatcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio_module, "LAST_READ", 15.0)
+    late = "import sys, time; time.sleep(0.2); sys.stderr.write('last words')"
+    code = (
+        "import subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, '-I', '-S', '-c', {late!r}], start_new_session=True, stdout=2)\n"
+        "raise SystemExit(4)"
+    )
+    entry = ServerEntry("x", command=sys.executable, args=("-I", "-S", "-c", code))
+    with patience(), pytest.raises(ConnectionFailed) as caught:
+        async with connect(entry, dispatcher=dispatcher):
+            pytest.fail("it never lived")
+    assert caught.value.reason == "the server exited with code 4: last words"
+
+
 async def test_dead_before_anybody_talks_to_it_though_an_escaped_grandchild_holds_stdout(
     fake: Fake, connect: Connector, patience: Patience, dispatcher: str, tmp_path: Path, mark: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -271,10 +305,9 @@ async def test_a_server_that_closes_its_stdout_is_lost_though_it_lives(
 
 
 @pytest.fixture
-def short_graces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_module, "EOF_GRACE", 0.1)
     monkeypatch.setattr(process_module, "TERM_GRACE", 0.1)
-    yield
 
 
 @pytest.mark.usefixtures("short_graces")

@@ -1,4 +1,4 @@
-"""Servers over HTTP: they work, and what goes wrong is one line. Real sockets; small servers of the standard library, and the SDK's."""
+"""Servers over HTTP: they work, and what goes wrong is one line. Real sockets; a small server by hand, and the SDK's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 
@@ -162,7 +163,7 @@ async def test_a_server_that_drops_a_call_loses_the_connection_and_not_the_calle
                 await connection.call_tool("echo", {}, None)
             assert "RemoteProtocolError" in caught.value.reason
             assert await connection.wait_lost() == caught.value.reason
-            await trio.sleep(0)  # the body was not cancelled
+            await trio.lowlevel.checkpoint()  # the body was not cancelled
 
 
 async def test_a_status_on_a_call_is_a_tool_error(web: Web, connect: Connector, patience: Patience) -> None:
@@ -203,8 +204,7 @@ async def test_the_sdks_own_server(connect: Connector, transport: str) -> None:
                         result = await connection.call_tool("add", {"a": 1, "b": 2}, None)
                         assert result.structured_content == {"result": 3}
                         break
-                except ConnectionFailed as error:  # not up yet
-                    assert "ConnectError" in error.reason
+                except ConnectionFailed:  # not up yet
                     await trio.sleep(0.2)
     finally:
         os.kill(process.pid, 9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from playbill.actors.edge.lines import HEAD_KEPT, LineSplitter
@@ -11,7 +13,7 @@ TEXT = st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"bc", b"\n\n"]), 
 
 def chunks(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(edges)]
 
 
 @given(TEXT, st.lists(st.integers(0, 120)))

@@ -216,7 +216,7 @@ async def test_a_loss_after_initialize_was_sent_is_an_ordinary_one(autojump_cloc
 
 
 async def test_nothing_is_announced_that_has_no_handler() -> None:
-    async with shaking("legacy") as (peer, one):
+    async with shaking("legacy") as (peer, _):
         request = await expect(peer, "initialize")
         assert request["params"]["capabilities"] == {}
         await peer.reply(request, **INITIALIZED)

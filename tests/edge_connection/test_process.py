@@ -212,7 +212,10 @@ async def test_a_spawn_that_fails_names_the_key(
 
 
 async def test_stderr_never_blocks_the_server_and_its_tail_is_kept(mark: str) -> None:
-    code = "import sys; sys.stderr.buffer.write(b'x' * 1000 + b'\\n' + b'y' * 2**20 + b'\\n\\xff end\\n'); print(1, flush=True); sys.stdin.read()"
+    code = (
+        "import sys; sys.stderr.buffer.write(b'x' * 1000 + b'\\n' + b'y' * 2**20 + b'\\n\\xff end\\n'); "
+        "print(1, flush=True); sys.stdin.read()"
+    )
     async with running(code, mark) as process:
         tail = StderrTail(process.stderr, limit=4096)
         async with trio.open_nursery() as nursery:
