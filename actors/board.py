@@ -21,6 +21,7 @@ from ..supervision import Cell
 from .line import Line
 from .model.config import ConfigState
 from .model.status import Lifecycle, Report, ServerStatus, ToolDef
+from .ports import Opening
 
 __all__ = ["Board"]
 
@@ -38,6 +39,7 @@ class Board:
         self.config = config
         self.statuses: dict[str, ServerStatus] = {}
         self.lines: dict[str, Line] = {}
+        self.openings: dict[str, Opening] = {}
         self._changed = Cell(0)
         self._projected = Cell(-1)
 
@@ -75,11 +77,12 @@ class Board:
 
         Args:
             name: the server.
-            report: what it says; ignored when its generation is not the one that the lifecycle is at.
+            report: what it says; ignored when its generation is not the one that the lifecycle is at, or that is being stopped.
             tools: a list that has just come in; None keeps the last good one.
         """
         status = self.status(name)
-        if status.lifecycle is None or status.lifecycle.generation != report.generation:
+        life = status.lifecycle
+        if life is None or life.generation != report.generation or life.stage == "stopping":
             return
         if not report.stderr_tail and status.report is not None:
             report = evolve(report, stderr_tail=status.report.stderr_tail)
@@ -107,6 +110,13 @@ class Board:
         if self.lines.get(line.server) is line:
             del self.lines[line.server]
             self._touch()
+
+    def set_opening(self, name: str, opening: Opening | None, before: Opening | None = None) -> None:
+        """Say whose process a server is, for its stderr; None, and only if it is still ``before``: nobody's any more."""
+        if opening is not None:
+            self.openings[name] = opening
+        elif self.openings.get(name) is before:
+            del self.openings[name]
 
     # The readers.
 

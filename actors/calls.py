@@ -88,6 +88,8 @@ class Calls:
         progress: Progress | None,
     ) -> Any:
         """See `Host.call`."""
+        if self._closing():
+            raise HostClosed
         snapshot = self._cell.value
         offered = catalog if catalog is not None else snapshot.catalog
         tool = offered.tool(wire_name)
@@ -140,15 +142,17 @@ class Calls:
         """See `Host.call_tool`."""
         entry = self._board.config.config.get(server)
         if entry is None:
-            names = (each.name for each in self._board.config.config.servers)
-            raise UnknownServer(server, nearest(server, names))
+            config = self._board.config.config
+            raise UnknownServer(server, nearest(server, (each.name for each in config.servers)), config.path)
         if not entry.allows(bare):
             raise ToolNotOffered(f"{server}/{bare}", f"the lists of server {server!r} in the config exclude it")
 
         async def work(heard: Callable[[], None]) -> Any:
             line = await self._line(server)
             self._check_known(server, bare)
-            return await line.call(bare, arguments or {}, _heard(progress, heard))
+            # Only an idle limit is extended by progress; with a total of the caller's own nobody need be told of it.
+            listens = progress is not None or timeout is None
+            return await line.call(bare, arguments or {}, _heard(progress, heard) if listens else None)
 
         return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work)
 
@@ -192,13 +196,13 @@ class Calls:
             return error_result(f"{type(error).__name__}: {error}")
 
 
-def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress | None:
-    if progress is None:
-        return None
-
+def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress:
     async def note(done: float, total: float | None, message: str | None) -> None:
         heard()
-        await progress(done, total, message)
+        if progress is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await progress(done, total, message)
 
     return note
 

@@ -19,6 +19,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import trio
@@ -26,14 +27,14 @@ from attrs import evolve, frozen
 
 from ..supervision import Ask, ChildSpec, Context
 from .board import Board
-from .desk import Apply, Desk, Reload, Taken, Trust, merge, took_effect
+from .desk import Apply, Begun, Desk, Reload, Taken, Trust, merge
 from .line import Stop
 from .model.config import Config, ConfigState, ServerEntry
 from .model.diff import plan
 from .model.edits import Edit
 from .model.errors import ConfigError, PlaybillError, UnknownServer
 from .model.nearest import nearest
-from .ports import Store
+from .ports import Edited, NoSites, Sites, Store
 
 __all__ = ["Coordinator", "Pool", "Run"]
 
@@ -48,6 +49,14 @@ class _Prepared:
 
 
 T = TypeVar("T")
+
+
+class _Poison(Exception):
+    """Reading a text raised what nobody expects."""
+
+    def __init__(self, fingerprint: str | None) -> None:
+        self.fingerprint = fingerprint
+        super().__init__("reading the configuration failed")
 
 
 class Run(Protocol):
@@ -76,6 +85,7 @@ class Coordinator:
         spec_for: makes the child specification of an entry; its key is the entry's launch key.
         run: runs the store's work to its end, in a worker thread if it blocks; a checkpoint.
         drain: seconds that calls in flight may take when their server is replaced or removed.
+        sites: where a fault kit may strike.
     """
 
     def __init__(
@@ -88,6 +98,7 @@ class Coordinator:
         spec_for: Callable[[ServerEntry], ChildSpec],
         run: Run,
         drain: float,
+        sites: Sites | None = None,
     ) -> None:
         self._board = board
         self._desk = desk
@@ -96,6 +107,7 @@ class Coordinator:
         self._spec_for = spec_for
         self._run = run
         self._drain = drain
+        self._sites = sites or NoSites()
 
     async def __call__(self, ctx: Context) -> None:
         """Run one incarnation; a checkpoint."""
@@ -103,9 +115,12 @@ class Coordinator:
         self._hand_over(self._prepare(self._board.config.config))
         ctx.started()
         ctx.healthy()
+        with trio.CancelScope(shield=True):
+            await self._settle()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._leave_on_stop, ctx, nursery.cancel_scope)
             while True:
+                await self._sites.hit("mailbox", "coordinator")
                 batch = [ask for ask in await ctx.mailbox.receive_batch() if isinstance(ask, Ask)]
                 # A begun write is finished whatever comes; the store's own deadline bounds it.
                 with trio.CancelScope(shield=True):
@@ -135,90 +150,130 @@ class Coordinator:
         if trusts or reloads:
             await self._reload(trusts, reloads)
 
+    async def _settle(self) -> None:
+        """Find out what became of the edits that the last incarnation began; a checkpoint when there are any."""
+        if not self._desk.begun:
+            return
+        try:
+            config, fingerprint = await self._read(lambda: self._store.load(self._board.config.config))
+        except PlaybillError as error:
+            if isinstance(error, ConfigError):
+                self._refuse(error)
+            config, fingerprint = self._board.config.config, None
+        self._take_up(config, fingerprint)
+        self._desk.settle(config, self._board.config.rev)
+
     async def _edit(self, asks: Sequence[Ask]) -> None:
+        ids = [ask.message.id for ask in asks]
         requests: list[Edit] = [ask.message.request for ask in asks]
-        again = [ask.message.id in self._desk.begun for ask in asks]
-        self._desk.begun.update(ask.message.id for ask in asks)
         merged = merge(requests)
+        before = self._board.config.config
         refusals: list[PlaybillError | None] = [None] * len(asks)
         try:
-            done = await self._run(lambda: self._edit_store([edit for edit, _ in merged]))
+            # First by itself: if this text cannot be read without ending us, it is the text's fault; if the edit does, not.
+            await self._read(lambda: self._store.load(before))
+            self._desk.begun.update({id: Begun(request) for id, request in zip(ids, requests, strict=True)})
+            done, fingerprint = await self._run(lambda: self._edited([edit for edit, _ in merged], before))
+            for (_, answers), refused in zip(merged, done.refused, strict=True):
+                for index in answers:
+                    refusals[index] = refused
+                    self._desk.begun[ids[index]].outcome = (refused,)
+            await self._sites.hit("coordinator", "coordinator")
+            self._take_up(done.config, fingerprint)
         except PlaybillError as error:
             refusals = [error] * len(asks)
             if isinstance(error, ConfigError):
                 self._refuse(error)
-        else:
-            for (_, answers), refused in zip(merged, done[1], strict=True):
-                for index in answers:
-                    refusals[index] = refused
-            self._take_up(done[0])
-            for index, edit in enumerate(requests):
-                if again[index] and refusals[index] is not None and took_effect(edit, done[0]):
-                    refusals[index] = None
-        self._desk.reading = None
         self._answer(asks, refusals)
 
-    def _edit_store(self, edits: Sequence[Edit]) -> tuple[Config, Sequence[PlaybillError | None]]:
-        """In the worker thread: refuse a suspect text, then re-read, edit and write."""
-        before = self._board.config.config
-        self._note_reading()
-        self._store.load(before)
-        # It can be read: what goes wrong from here on is no fault of that text.
-        self._desk.reading = None
-        done = self._store.edit(edits, before)
-        self._desk.writes += done.wrote
-        self._desk.reading = self._store.fingerprint()
-        return done.config, done.refused
+    def _edited(self, edits: Sequence[Edit], before: Config) -> tuple[Edited, str | None]:
+        """In the worker thread: re-read, edit, write; and what the text is then."""
+        return self._store.edit(edits, before), self._store.fingerprint()
 
     async def _apply(self, ask: Ask, config: Config) -> None:
         refused: PlaybillError | None = None
         try:
+            self._prepare(config)
             await self._run(lambda: self._store.put(config))
-            self._take_up(config)
+            await self._sites.hit("coordinator", "coordinator")
+            self._take_up(config, None)
         except PlaybillError as error:
             refused = error
         self._answer([ask], [refused])
 
     async def _reload(self, trusts: Sequence[Ask], reloads: Sequence[Ask]) -> None:
         asks = [*trusts, *reloads]
+        names = [ask.message.request.server for ask in trusts]
         refusals: list[PlaybillError | None] = [None] * len(asks)
         try:
-            names = [ask.message.request.server for ask in trusts]
-            config, unknown = await self._run(lambda: self._load(names))
-            refusals[: len(trusts)] = unknown
-            self._take_up(config)
+            (config, trouble), fingerprint = await self._read(lambda: self._load(names))
+            refusals[: len(trusts)] = trouble
+            await self._sites.hit("coordinator", "coordinator")
+            self._take_up(config, fingerprint)
         except PlaybillError as error:
             refusals = [error] * len(asks)
             if isinstance(error, ConfigError):
                 self._refuse(error)
-        self._desk.reading = None
         self._answer(asks, refusals)
 
     def _load(self, trusted: Sequence[str]) -> tuple[Config, list[PlaybillError | None]]:
         """In the worker thread: approve what is to be trusted as it now reads, then read anew."""
-        self._note_reading()
-        self._desk.reloads += 1
-        approved = {name: self._store.approve(name) for name in trusted}
+        approved: dict[str, bool | PlaybillError] = {}
+        for name in trusted:
+            try:
+                approved[name] = self._store.approve(name)
+            except PlaybillError as error:
+                approved[name] = error
         config = self._store.load(self._board.config.config)
-        names = [entry.name for entry in config.servers]
-        return config, [None if approved[name] else UnknownServer(name, nearest(name, names)) for name in trusted]
+        return config, [self._trouble(name, approved[name], config) for name in trusted]
 
-    def _note_reading(self) -> None:
-        fingerprint = self._store.fingerprint()
-        if self._desk.refuses(fingerprint):
-            raise ConfigError(
-                "taking up this text ended the coordinator twice: the last good one stays in force until it changes",
-                file=self._board.config.config.path,
-            )
+    def _trouble(self, name: str, approved: bool | PlaybillError, config: Config) -> PlaybillError | None:
+        if isinstance(approved, PlaybillError):
+            return approved
+        if approved:
+            return None
+        return UnknownServer(name, nearest(name, (entry.name for entry in config.servers)), config.path)
+
+    async def _read(self, work: Callable[[], T]) -> tuple[T, str | None]:
+        """Read the store; a text that ends us is remembered by its fingerprint, and refused when it has done so twice.
+
+        Returns:
+            What ``work`` returned, and the fingerprint of the text.
+        """
+
+        def reading() -> tuple[T, str | None]:
+            fingerprint = self._store.fingerprint()
+            if self._desk.refuses(fingerprint):
+                raise ConfigError(
+                    "taking up this text ended the coordinator twice: the last good one stays in force until it changes",
+                    file=self._board.config.config.path,
+                )
+            try:
+                return work(), fingerprint
+            except PlaybillError:
+                raise
+            except Exception as error:
+                raise _Poison(fingerprint) from error
+
+        try:
+            return await self._run(reading)
+        except _Poison as poison:
+            if poison.fingerprint is not None:
+                self._desk.suspects[poison.fingerprint] += 1
+            raise
+
+    def _take_up(self, config: Config, fingerprint: str | None) -> None:
+        """Put a configuration in force: decide all, store it on the board, then hand its delta to the supervisor.
+
+        If this raises, the next incarnation finds on the desk which text it was.
+        """
         self._desk.reading = fingerprint
-
-    def _take_up(self, config: Config) -> None:
-        """Put a configuration in force: decide all, store it on the board, then hand its delta to the supervisor."""
         prepared = self._prepare(config)
         state = self._board.config
         if config != state.config or state.error is not None:
             self._board.set_config(ConfigState(state.rev + 1, config))
         self._hand_over(prepared)
+        self._desk.reading = None
 
     def _prepare(self, config: Config) -> _Prepared:
         delta = plan(config, self._pool.keys())
@@ -234,10 +289,12 @@ class Coordinator:
     def _hand_over(self, prepared: _Prepared) -> None:
         for name, stop in prepared.stop:
             self._pool.stop_soon(name, stop_reason=stop)
-        for spec in prepared.replace:
-            self._pool.replace_soon(spec, stop_reason=Stop("it was replaced", self._drain))
-        for spec in prepared.start:
-            self._pool.start_soon(spec)
+        # Closed: the host is closing, and nobody is started any more.
+        with suppress(trio.ClosedResourceError):
+            for spec in prepared.replace:
+                self._pool.replace_soon(spec, stop_reason=Stop("it was replaced", self._drain))
+            for spec in prepared.start:
+                self._pool.start_soon(spec)
 
     def _refuse(self, error: ConfigError) -> None:
         """Say on the board why the text as it is now is not in force."""

@@ -9,10 +9,10 @@ from attrs import define, field, frozen
 
 from .model.config import Config
 from .model.diff import launch_key
-from .model.edits import AddServer, Edit, RemoveServer, SetTool
+from .model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool
 from .model.errors import PlaybillError
 
-__all__ = ["Apply", "Desk", "Operation", "Reload", "Taken", "Trust", "merge", "took_effect"]
+__all__ = ["Apply", "Begun", "Desk", "Operation", "Reload", "Taken", "Trust", "merge", "took_effect"]
 
 REMEMBERED = 1024
 """How many ended operations are remembered: far more than one coordinator ever leaves unanswered."""
@@ -54,27 +54,36 @@ class Taken:
 
 
 @define
+class Begun:
+    """An edit that was handed to the store.
+
+    Args:
+        edit: what was asked for.
+        outcome: how the store answered, as (refusal or None,); None as long as it has not.
+    """
+
+    edit: Edit
+    outcome: tuple[PlaybillError | None] | None = None
+
+
+@define
 class Desk:
     """What outlives an incarnation of the coordinator.
 
     Args:
-        begun: ids of operations whose effect may be in the store though nobody was told.
+        begun: by operation, the edits that the store was asked for and nobody was told of yet.
         ended: how the last operations ended, by id (bounded).
         reading: fingerprint of the text that is being taken up, or None.
         suspects: how many incarnations ended while a text was being taken up, by its fingerprint. Twice is no accident.
-        reloads: how many rounds have read the store anew.
-        writes: how many rounds have written.
     """
 
-    begun: set[int] = field(factory=set)
+    begun: dict[int, Begun] = field(factory=dict)
     ended: OrderedDict[int, Taken] = field(factory=OrderedDict)
     reading: str | None = None
     suspects: Counter[str] = field(factory=Counter)
-    reloads: int = 0
-    writes: int = 0
 
     def take_over(self) -> None:
-        """A new incarnation sits down: what the last one was reading is suspected."""
+        """A new incarnation sits down: what the last one was taking up is suspected."""
         if self.reading is not None:
             self.suspects[self.reading] += 1
             self.reading = None
@@ -85,10 +94,26 @@ class Desk:
 
     def end(self, operation: int, taken: Taken) -> None:
         """Note how an operation ended."""
-        self.begun.discard(operation)
+        self.begun.pop(operation, None)
         self.ended[operation] = taken
         while len(self.ended) > REMEMBERED:
             self.ended.popitem(last=False)
+
+    def settle(self, config: Config, rev: int) -> None:
+        """End what the last incarnation began, by what the store answered or shows; the rest was not done.
+
+        This comes before anything new is served: a later operation may undo the effect that it is known by.
+
+        Args:
+            config: as the store has it now.
+            rev: the revision that it is in.
+        """
+        for operation, begun in list(self.begun.items()):
+            if begun.outcome is not None:
+                self.end(operation, Taken(rev, begun.outcome[0]))
+            elif took_effect(begun.edit, config):
+                self.end(operation, Taken(rev))
+        self.begun.clear()
 
 
 def merge(edits: Sequence[Edit]) -> list[tuple[Edit, list[int]]]:
@@ -119,8 +144,18 @@ def merge(edits: Sequence[Edit]) -> list[tuple[Edit, list[int]]]:
 
 
 def took_effect(edit: Edit, config: Config) -> bool:
-    """Whether a configuration shows the effect of an edit: how a begun edit is known after a crash."""
+    """Whether a configuration shows the effect of an edit: how one that was begun is known after a crash."""
     there = config.get(edit.server)
-    if isinstance(edit, AddServer):
-        return there is not None and launch_key(there) == launch_key(edit.entry)
-    return isinstance(edit, RemoveServer) and there is None
+    if isinstance(edit, RemoveServer):
+        return there is None
+    if there is None:
+        return False
+    match edit:
+        case AddServer(entry=entry):
+            return launch_key(there) == launch_key(entry)
+        case SetTool(bare=bare, on=on):
+            return there.allows(bare) is on
+        case SetPin(bare=bare, on=on):
+            return (bare in there.pin) is on
+        case SetEnabled(on=on):
+            return there.disabled is not on

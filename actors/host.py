@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Host", "Readiness"]
 
-_SETTLED = ("parked", "needs_auth", "untrusted", "invalid", "disabled")
+_OFF = ("disabled", "stopping")  # a server is ``stopping`` only on its way to ``disabled``
+_SETTLED = ("parked", "needs_auth", "untrusted", "invalid", *_OFF)
 
 
 @frozen
@@ -106,7 +107,7 @@ class Host:
             configured = [state.name for state in self.snapshot().model.servers]
             for name in require:
                 if name not in configured:
-                    raise UnknownServer(name, nearest(name, configured))
+                    raise UnknownServer(name, nearest(name, configured), self._board.config.config.path)
         with trio.move_on_after(timeout):
             try:
                 await self._cell.wait(lambda snapshot: _answered(snapshot.model, require))
@@ -125,9 +126,9 @@ class Host:
             UnknownServer: no such server is configured.
         """
         self._operations.entry(name)
-        line = self._board.lines.get(name)
-        if line is not None:
-            return line.connection.stderr_tail()
+        opening = self._board.openings.get(name)
+        if opening is not None:
+            return opening.stderr_tail()
         report = self._board.status(name).report
         return "" if report is None else report.stderr_tail
 
@@ -171,13 +172,13 @@ class Host:
             ServerExists: the name is there and ``replace`` is False.
             WriteFailed: the file could not be written.
         """
-        path = f"mcpServers.{name}"
+        file = self._board.config.config.path
         if not name:
-            raise ConfigError("a server needs a name", path=path)
+            raise ConfigError("a server needs a name", file=file)
         if not command and not url:
-            raise ConfigError("a server needs a command or a url", path=path)
+            raise ConfigError(f"server {name!r} needs a command or a url", file=file)
         if command and url:
-            raise ConfigError("a server has a command or a url, not both", path=path)
+            raise ConfigError(f"server {name!r} has a command or a url, not both", file=file)
         entry = ServerEntry(
             name,
             command=command,
@@ -186,7 +187,7 @@ class Host:
             cwd=cwd,
             url=url,
             headers=dict(headers or {}),
-            source=self._board.config.config.path,
+            source=file,
         )
         return await self._operations.submit("plugin_add", AddServer(entry, replace), timeout)
 
@@ -337,7 +338,7 @@ class Host:
 
 def _required(model: PluginModel, require: str | Collection[str]) -> list[ServerState]:
     if isinstance(require, str):
-        return [state for state in model.servers if state.phase != "disabled"]
+        return [state for state in model.servers if state.phase not in _OFF]
     return [state for state in model.servers if state.name in require]
 
 

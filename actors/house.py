@@ -7,7 +7,18 @@ from functools import partial
 
 import trio
 
-from ..supervision import Backoff, Cell, ChildSpec, ChildState, Intensity, Restart, Shutdown, Supervisor
+from ..supervision import (
+    Backoff,
+    Cell,
+    ChildSpec,
+    ChildState,
+    Escalated,
+    Intensity,
+    Restart,
+    Shutdown,
+    StartFailed,
+    Supervisor,
+)
 from .board import Board
 from .calls import Calls
 from .coordinator import Coordinator, Run
@@ -19,7 +30,7 @@ from .model.projection import project
 from .model.snapshot import Budget, NativeTool, Snapshot
 from .model.status import Lifecycle
 from .operations import Operations
-from .ports import Connect, EraMemory, Store
+from .ports import Connect, EraMemory, Sites, Store
 from .projector import Projector
 from .server import ServerActor, ServerSettings
 
@@ -30,6 +41,9 @@ CLOSE_BUDGET = 10.0
 
 CORE_BACKOFF = Backoff(base=0.02, max=1.0, reset_after=5.0)
 CORE_INTENSITY = Intensity(restarts=20, window=30.0, then="escalate")
+
+PROJECTION_GRACE = 1.0
+"""Seconds that closing waits for the last projection; one that does not come is a projector that is down."""
 
 EXIT_GRACE = 6.0
 """Seconds that a server's orderly end may take after its calls have drained: stdin closed, SIGTERM, SIGKILL."""
@@ -47,6 +61,7 @@ class House:
         settings, backoff, intensity: of the server actors.
         operation_timeout: seconds.
         rng: for jitter.
+        sites: where a fault kit may strike in the core actors.
     """
 
     def __init__(
@@ -63,19 +78,20 @@ class House:
         intensity: Intensity,
         operation_timeout: float,
         rng: random.Random,
+        sites: Sites | None = None,
     ) -> None:
         self._connect = connect
         self._settings = settings
         self._backoff = backoff
         self._intensity = intensity
         self._eras: EraMemory = {}
-        self._closing = False
+        self._closing = trio.Event()
         self._parked: set[str] = set()
         self._board = Board(first)
         self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget))
         self._core = Supervisor("core", rng=rng)
         self._pool = Supervisor("servers", rng=rng, observe=self._observe)
-        self._projector = Projector(self._board, self._cell, natives, budget)
+        self._projector = Projector(self._board, self._cell, natives, budget, sites)
         self._coordinator = Coordinator(
             board=self._board,
             desk=Desk(),
@@ -84,6 +100,7 @@ class House:
             spec_for=self._spec_for,
             run=run,
             drain=settings.drain,
+            sites=sites,
         )
         operations = Operations(
             core=self._core,
@@ -105,7 +122,7 @@ class House:
         )
 
     def _is_closing(self) -> bool:
-        return self._closing
+        return self._closing.is_set()
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start both supervisors, the projector and the coordinator, which hands over the servers. A checkpoint."""
@@ -127,10 +144,15 @@ class House:
                 # An operation waits in its caller's task: there are never more requests than callers.
                 mailbox=float("inf"),
             )
-            await self._core.start(spec)
+            try:
+                await self._core.start(spec)
+            except StartFailed as failed:
+                raise Escalated(failed.name, failed.reason) from None
 
     def _spec_for(self, entry: ServerEntry) -> ChildSpec:
         key = launch_key(entry)
+        # Started as something new: what was met under this name before may have been another server.
+        self._eras.pop(entry.name, None)
 
         def newest() -> ServerEntry:
             # Keys that do not ask for a new process (timeouts) may have changed since this one was specified.
@@ -140,7 +162,14 @@ class House:
         settings = self._settings
         return ChildSpec(
             name=entry.name,
-            body=ServerActor(newest, connect=self._connect, board=self._board, eras=self._eras, settings=settings),
+            body=ServerActor(
+                newest,
+                connect=self._connect,
+                board=self._board,
+                eras=self._eras,
+                settings=settings,
+                closing=self._closing,
+            ),
             restart=Restart.PERMANENT,
             backoff=self._backoff,
             intensity=self._intensity,
@@ -150,7 +179,7 @@ class House:
 
     def _observe(self, state: ChildState) -> None:
         """The supervisor's word, as a value of the model, on the board."""
-        if self._closing:
+        if self._closing.is_set():
             # Who reads the snapshot after the host closed sees what was last true of it, not its taking down.
             return
         if state.stage == "removed":
@@ -178,14 +207,18 @@ class House:
 
     async def close(self) -> None:
         """Close in order, within the budget, whatever the servers do; shielded. A checkpoint."""
-        self._closing = True
+        self._closing.set()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_BUDGET):
-            await self._core.stop_child("coordinator")
-            await self._pool.stop()
+            # Side by side, so that a write that hangs does not take the servers' time; the projector is last.
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._core.stop_child, "coordinator")
+                nursery.start_soon(self._pool.stop)
+            # Who asked for what was just finished still sees it.
+            with trio.move_on_after(PROJECTION_GRACE):
+                await self._board.projected(self._board.version)
             await self._core.stop()
         # Past the budget nothing is waited for but what no scope can cut short.
         self._pool.abort()
         self._core.abort()
         self._board.close()
         self._cell.close()
-        await trio.lowlevel.checkpoint_if_cancelled()

@@ -20,14 +20,15 @@ from typing import TypeVar
 import trio
 
 from ..supervision import Backoff, Intensity
+from .coordinator import Run
 from .edge.config_file import FileStore
 from .edge.connecting import open_connect
 from .host import Host
 from .house import House
 from .model.config import Config, ConfigState
-from .model.errors import OperationTimeout
+from .model.errors import ConfigError, OperationTimeout
 from .model.snapshot import Budget, NativeTool
-from .ports import Connect, Store
+from .ports import Connect, Sites, Store
 from .server import ServerSettings
 from .sources import find_store
 
@@ -55,6 +56,7 @@ async def open_host(
     intensity: Intensity = SERVER_INTENSITY,
     operation_timeout: float = 30.0,
     rng: random.Random | None = None,
+    sites: Sites | None = None,
 ) -> AsyncIterator[Host]:
     """Open a host: many MCP servers, supervised inside the caller's own ``trio.run``.
 
@@ -72,6 +74,7 @@ async def open_host(
         backoff, intensity: when a server that died is started again, and when it is parked.
         operation_timeout: seconds an operation may take until it is visible.
         rng: for the jitter of restarts.
+        sites: where a fault kit may strike in the core actors; None: nowhere.
 
     Raises:
         ConfigError: the configuration cannot be read.
@@ -85,7 +88,7 @@ async def open_host(
     cap = Budget(budget) if isinstance(budget, int) else budget
     place = find_store(config) if store is None else store
     run = _in_thread if isinstance(place, FileStore) and store is None else _inline
-    first = ConfigState(1, await run(place.load))
+    first = ConfigState(1, await _first_load(place, run))
     body_error: BaseException | None = None
     try:
         async with AsyncExitStack() as stack:
@@ -95,7 +98,7 @@ async def open_host(
             house = House(
                 store=place, run=run, first=first, natives=tuple(native_tools), budget=cap, connect=connect,
                 settings=settings or ServerSettings(), backoff=backoff, intensity=intensity,
-                operation_timeout=operation_timeout, rng=rng or random.Random(),
+                operation_timeout=operation_timeout, rng=rng or random.Random(), sites=sites,
             )  # fmt: skip
             try:
                 await house.start(nursery)
@@ -117,9 +120,12 @@ async def open_host(
 def _alone(group: BaseExceptionGroup[BaseException], body_error: BaseException | None) -> BaseException:
     """The one error that should leave: the body's own if it is among them, else the only leaf, else the group."""
     leaves = list(_leaves(group))
-    if body_error in leaves and not isinstance(body_error, trio.Cancelled):
-        return body_error
     others = [leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)]
+    # By the leaves: a cancel scope on the way takes groups apart and makes others of them.
+    own = list(_leaves(body_error)) if isinstance(body_error, BaseExceptionGroup) else [body_error]
+    own = [leaf for leaf in own if not isinstance(leaf, trio.Cancelled)]
+    if body_error is not None and own and all(any(leaf is each for each in others) for leaf in own):
+        return body_error
     if len(others) == 1:
         return others[0]
     return leaves[0] if not others and len(leaves) == 1 else group
@@ -131,6 +137,16 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterable[BaseException]
             yield from _leaves(each)
         else:
             yield each
+
+
+async def _first_load(store: Store, run: Run) -> Config:
+    try:
+        return await run(store.load)
+    except OperationTimeout:
+        path = str(store.path) if isinstance(store, FileStore) else None
+        raise ConfigError(
+            f"cannot be read: the file system gave no answer within {STORE_PATIENCE:g} s", file=path
+        ) from None
 
 
 async def _in_thread(work: Callable[[], T], /) -> T:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from copy import copy
 
 import trio
 
@@ -75,8 +76,10 @@ class Operations:
             # Refused or not: who is answered sees in the snapshot why (``config_error``).
             snapshot = await self._seen(lambda snapshot: snapshot.config_rev >= rev)
             if taken.refused is not None:
-                raise taken.refused
+                raise copy(taken.refused)
             return snapshot
+        if taken is not None and taken.refused is not None:
+            raise copy(taken.refused)
         raise OperationTimeout(name, seconds, None if taken is None else True)
 
     async def _taken(self, operation: Operation) -> Taken:
@@ -142,7 +145,7 @@ class Operations:
         config = self._board.config.config
         entry = config.get(server)
         if entry is None:
-            raise UnknownServer(server, nearest(server, (each.name for each in config.servers)))
+            raise UnknownServer(server, nearest(server, (each.name for each in config.servers)), config.path)
         return entry
 
     def check_tool(self, server: str, bare: str) -> None:

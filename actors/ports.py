@@ -26,8 +26,10 @@ __all__ = [
     "EraMemory",
     "ListFailed",
     "Listing",
+    "NoSites",
     "Opening",
     "Progress",
+    "Sites",
     "Store",
 ]
 
@@ -156,6 +158,29 @@ class Connect(Protocol):
         the connection and ends the whole process group, by its own deadlines, even when cancelled.
         """
         ...
+
+
+class Sites(Protocol):
+    """Named places in the core actors at which a fault kit may strike; a host that is not under test has none."""
+
+    async def hit(self, site: str, who: str) -> None:
+        """Called by an actor that comes to a site.
+
+        Args:
+            site: ``coordinator``, ``projector`` or ``mailbox``.
+            who: the actor.
+
+        Raises:
+            Exception: the actor is to crash here.
+        """
+        ...
+
+
+class NoSites:
+    """Sites at which nothing ever happens."""
+
+    async def hit(self, site: str, who: str) -> None:
+        """Nothing happens; not a checkpoint."""
 
 
 @frozen

@@ -15,6 +15,7 @@ from ..supervision import Cell, Context
 from .board import Board
 from .model.projection import Memo, project
 from .model.snapshot import Budget, NativeTool, Snapshot
+from .ports import NoSites, Sites
 
 __all__ = ["Projector"]
 
@@ -27,13 +28,22 @@ class Projector:
         cell: where the snapshot is published.
         natives: the embedder's own tools.
         budget: the cap on the catalog.
+        sites: where a fault kit may strike.
     """
 
-    def __init__(self, board: Board, cell: Cell[Snapshot], natives: Sequence[NativeTool], budget: Budget) -> None:
+    def __init__(
+        self,
+        board: Board,
+        cell: Cell[Snapshot],
+        natives: Sequence[NativeTool],
+        budget: Budget,
+        sites: Sites | None = None,
+    ) -> None:
         self._board = board
         self._cell = cell
         self._natives = tuple(natives)
         self._budget = budget
+        self._sites = sites or NoSites()
 
     async def __call__(self, ctx: Context) -> None:
         """Run one incarnation; a checkpoint."""
@@ -41,6 +51,7 @@ class Projector:
         ctx.started()
         ctx.healthy()
         async for version in self._board.changes():
+            await self._sites.hit("projector", "projector")
             self._publish(version, memo)
 
     def _publish(self, version: int, memo: Memo) -> None:

@@ -13,7 +13,8 @@ Theory of operation
     | needs_auth | stop (a restart tries again) | –          | –                    | return                     |
 
     A list_changed is answered by one listing after the announcements have settled for 50 ms, or 1 s after the first. A
-    listing that fails keeps the last good list and is tried again with growing pauses.
+    listing that fails keeps the last good list and is tried again with growing pauses; so is the next one after a listing
+    that brought nothing new.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..supervision import Context
 from .board import Board
 from .line import Line, Stop
 from .model.config import ServerEntry
-from .model.status import Report
+from .model.status import Report, ToolDef
 from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing
 
 _E = TypeVar("_E", bound=BaseException)
@@ -48,6 +49,7 @@ class ServerSettings:
             ``settle_max`` after the first.
         drain: how long calls in flight may go on after a stop.
         relist_pause, relist_pause_max: first and longest pause after a listing that failed.
+        unchanged_pause_max: longest pause before the next listing after ones that brought nothing new.
     """
 
     connect_timeout: float = 60.0
@@ -57,6 +59,7 @@ class ServerSettings:
     drain: float = 10.0
     relist_pause: float = 1.0
     relist_pause_max: float = 30.0
+    unchanged_pause_max: float = 5.0
 
 
 _CLOSED = Stop("the host is closing", 0.0)
@@ -79,6 +82,7 @@ class ServerActor:
         board: where reports and the line go.
         eras: which protocol era each server was last met in.
         settings: its times.
+        closing: set when the whole host closes: calls are then not waited for.
     """
 
     def __init__(
@@ -89,7 +93,9 @@ class ServerActor:
         board: Board,
         eras: EraMemory,
         settings: ServerSettings,
+        closing: trio.Event,
     ) -> None:
+        self._closing = closing
         self._entry = entry
         self._connect = connect
         self._board = board
@@ -103,7 +109,7 @@ class ServerActor:
             ConnectionFailed: it could not connect, list, or do so in time.
             ServerLost: the connection was lost.
         """
-        incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings)
+        incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._closing)
         ctx.started()
         try:
             await incarnation.run(self._connect, self._eras)
@@ -116,7 +122,10 @@ class ServerActor:
 
 
 class _Incarnation:
-    def __init__(self, entry: ServerEntry, ctx: Context, board: Board, settings: ServerSettings) -> None:
+    def __init__(
+        self, entry: ServerEntry, ctx: Context, board: Board, settings: ServerSettings, closing: trio.Event
+    ) -> None:
+        self.closing = closing
         self.entry = entry
         self.ctx = ctx
         self.board = board
@@ -146,6 +155,7 @@ class _Incarnation:
         opening = connect(self.entry, eras=eras, on_list_changed=self.on_list_changed)
         connection: Connection | None = None
         failure: ConnectionFailed | ServerLost | None = None
+        self.board.set_opening(self.entry.name, opening)
         with trio.CancelScope(deadline=trio.current_time() + patience) as limit:
             try:
                 async with trio.open_nursery() as nursery:
@@ -161,6 +171,8 @@ class _Incarnation:
                 self.report(error=failure.reason, stderr_tail=opening.stderr_tail())
             except* ConnectionFailed as failed:
                 failure = _leaf(failed)
+            finally:
+                self.board.set_opening(self.entry.name, None, opening)
         if failure is not None:
             raise failure
         if limit.cancelled_caught and not self.ctx.stopping.is_set():
@@ -193,25 +205,32 @@ class _Incarnation:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._notice_loss, connection)
-                nursery.start_soon(self._follow_list, connection)
+                nursery.start_soon(self._follow_list, connection, listing.tools)
                 await self.ctx.wait_stop()
                 stop = self.ctx.stop_reason if isinstance(self.ctx.stop_reason, Stop) else _CLOSED
                 line.close(stop.reason)
                 self.board.close_line(line)
+                nursery.start_soon(self._cut_drain, nursery.cancel_scope)
                 await line.drain(stop.drain)
                 nursery.cancel_scope.cancel()
         finally:
             self.board.close_line(line)
 
+    async def _cut_drain(self, scope: trio.CancelScope) -> None:
+        await self.closing.wait()
+        scope.cancel()
+
     async def _notice_loss(self, connection: Connection) -> None:
         raise ServerLost(await connection.wait_lost())
 
-    async def _follow_list(self, connection: Connection) -> None:
+    async def _follow_list(self, connection: Connection, tools: tuple[ToolDef, ...]) -> None:
         settings = self.settings
-        pause = settings.relist_pause
+        after_failure = settings.relist_pause
+        wait = 0.0
         while True:
             await self.changed.wait()
             await self._settle()
+            await trio.sleep(wait)
             # Cleared before the request: what is announced while the answer is under way is fetched again.
             self.changed = trio.Event()
             try:
@@ -222,12 +241,13 @@ class _Incarnation:
             except (ListFailed, trio.TooSlowError) as error:
                 reason = getattr(error, "reason", f"no answer within {settings.list_timeout:g} s")
                 self.report(connection, ready=True, list_error=f"tools/list: {reason}")
-                with trio.move_on_after(pause):
-                    await self.changed.wait()
-                pause = min(2 * pause, settings.relist_pause_max)
+                wait, after_failure = after_failure, min(2 * after_failure, settings.relist_pause_max)
                 self.changed.set()
                 continue
-            pause = settings.relist_pause
+            after_failure = settings.relist_pause
+            # A server that announces a change whenever it is asked must not be asked for ever at full speed.
+            wait = 0.0 if listing.tools != tools else min(max(2 * wait, settings.settle), settings.unchanged_pause_max)
+            tools = listing.tools
             self.report(connection, listing=listing, ready=True)
 
     async def _settle(self) -> None:

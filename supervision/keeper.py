@@ -134,12 +134,16 @@ class Keeper:
             self.halt(None, 0)
 
     def revive(self) -> None:
-        """Parked or backing off: start now with a cleared history; else nothing happens."""
+        """Parked or backing off: start now with a cleared history; in its slow retry: go on with one; else nothing happens."""
         if self.stage in ("backing_off", "parked"):
             self._note("revived")
             self._history = cleared()
             self._enter("starting")
             self._wake()
+        elif self._history.parked:
+            self._note("revived")
+            self._history = cleared()
+            self.show()
 
     # Its own task.
 

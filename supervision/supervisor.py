@@ -83,12 +83,14 @@ class Supervisor:
         home.check_open()
         failure: BaseException | None = None
         try:
+            task_status.started()
+            # A start that was cancelled meanwhile leaves this task where the cancellation is: shielded, it would never end.
+            await trio.lowlevel.checkpoint_if_cancelled()
             home.guard.shield = shielded
             with home.guard:
                 async with trio.open_nursery() as home.nursery:
                     for keeper in home.keepers.values():
                         home.launch(home.nursery, keeper)
-                    task_status.started()
                     await home.stop_asked.wait()
                     await home.stop_in_order()
         except BaseExceptionGroup as group:
@@ -159,7 +161,9 @@ class Supervisor:
         self.replace_soon(self._home.wanted(name), stop_reason=stop_reason)
 
     def revive(self, name: str) -> None:
-        """Start a parked or backing-off child now, its history cleared; in other stages nothing happens.
+        """Start a parked or backing-off child now, its history cleared; one in its slow retry goes on with a cleared history.
+
+        In other stages nothing happens.
 
         Raises:
             KeyError: there is no child of that name, or it is being removed.

@@ -10,9 +10,9 @@ Theory of operation. A `ClientSession` above knows MCP; this knows JSON-RPC 2.0,
 
 An inbound request (a ping) gets a task of its own, up to a limit.
 
-    a request is   in `_outbox`   not written: cancelling it takes it back, and the server never hears of it
-                   written        cancelling it sends ``notifications/cancelled`` (unless it may not be cancelled)
-                   settled        by its response, an error, or the loss of the connection: whatever is first
+    a request is   queued    cancelling it takes it back (`outbox`), and the server never hears of it
+                   written   cancelling it sends ``notifications/cancelled`` (unless it may not be cancelled)
+                   settled   by its response, an error, or the loss of the connection: whatever is first
 
 What waits: a caller whose message does not fit in the queue any more, under its own scope. What never waits: settling,
 cancelling, answering, closing. Once `failed` is set (end of stream, or nobody reads our pipe any more), the connection is of
@@ -25,7 +25,6 @@ result; a response that cannot be read fails its call instead of leaving it to i
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -36,7 +35,6 @@ from mcp.shared.dispatcher import (
     OnNotify,
     OnNotifyIntercept,
     OnRequest,
-    ProgressFnT,
     as_request_id,
     coerce_request_id,
     run_notify_intercept,
@@ -47,18 +45,17 @@ from mcp.shared.jsonrpc_dispatcher import (
     handler_exception_to_error_data,
     progress_token_from_params,
 )
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
+from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
 from opentelemetry.trace import INVALID_SPAN, get_current_span
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from .inbound import InboundContext
 from .lines import DEFAULT_MAX_LINE, LineSplitter
+from .outbox import MAX_OUTBOX, Outbox
+from .rpc import CLOSED, LOG, Call, ConnectionClosed, encode, error_data, meant_for
 
-__all__ = ["ConnectionClosed", "PipeDispatcher"]
-
-MAX_OUTBOX = 1024 * 1024
-"""Bytes queued for the server before callers wait; one message may be larger."""
+__all__ = ["PipeDispatcher"]
 
 MAX_INBOUND = 256
 """Requests of the server handled at a time; those beyond are refused."""
@@ -66,68 +63,9 @@ MAX_INBOUND = 256
 MAX_NOTICES = 1024
 """Notifications waiting for the session; beyond, the oldest is dropped."""
 
-MAX_PROGRESS = 256
-"""Progress notifications waiting for one caller; beyond, the oldest is dropped."""
-
 _CHUNK = 64 * 1024
 _LINES_A_STEP = 128
 _LIST_CHANGED = "notifications/tools/list_changed"
-_RESPONSE_HEAD = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*,\s*"[re]'
-)
-"""The beginning of a response, as far as its ``result`` or ``error``; a request would go on with ``method``."""
-
-
-class ConnectionClosed(MCPError):
-    """The connection ended before the response; unlike an error of the same code that a server sent."""
-
-    def __init__(self) -> None:
-        super().__init__(code=CONNECTION_CLOSED, message="Connection closed")
-
-
-class _Call:
-    """A one-shot cell: one pending request and the task that waits for it."""
-
-    __slots__ = ("on_progress", "outcome", "progress", "task")
-
-    def __init__(self, on_progress: ProgressFnT | None) -> None:
-        self.task: trio.lowlevel.Task | None = None
-        self.outcome: dict[str, Any] | ErrorData | None = None
-        self.on_progress = on_progress
-        self.progress: deque[tuple[float, float | None, str | None]] | None = None
-        if on_progress is not None:
-            self.progress = deque(maxlen=MAX_PROGRESS)
-
-    def settle(self, outcome: dict[str, Any] | ErrorData) -> None:
-        if self.outcome is None:
-            self.outcome = outcome
-            self.wake()
-
-    def wake(self) -> None:
-        task, self.task = self.task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
-
-    async def wait(self) -> dict[str, Any] | ErrorData:
-        while True:
-            if self.progress:
-                assert self.on_progress is not None
-                try:
-                    await self.on_progress(*self.progress.popleft())
-                except Exception:
-                    _log().exception("a progress callback raised")
-            elif self.outcome is not None:
-                return self.outcome
-            else:
-                self.task = trio.lowlevel.current_task()
-                await trio.lowlevel.wait_task_rescheduled(self._abort)
-
-    def _abort(self, _: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
-        self.task = None
-        return trio.lowlevel.Abort.SUCCEEDED
-
-
-_CLOSED = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")  # told from a server's own by identity
 
 
 class PipeDispatcher:
@@ -145,7 +83,6 @@ class PipeDispatcher:
     Attributes:
         failed: set when the connection is of no use any more; `failed_on` is then the pipe that the server closed.
         closed: set by `shut`: everything pending is settled.
-        written: bytes that the server's stdin took.
         garbage, overlong, dropped: how many lines were no messages, too long, or notifications nobody had time for.
         last_garbage: the last line that was no message (its beginning), or empty.
     """
@@ -165,28 +102,26 @@ class PipeDispatcher:
         self.failed = trio.Event()
         self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()
-        self.written = self.garbage = self.overlong = self.dropped = 0
+        self.garbage = self.overlong = self.dropped = 0
         self.last_garbage = ""
         self._receive = receive
-        self._send = send
         self._splitter = LineSplitter(max_line, self._on_overlong)
         self._max_line = max_line
         self._max_outbox = max_outbox
         self._next_id = 0
-        self._next_ticket = 0
-        self._pending: dict[Any, _Call] = {}
+        self._pending: dict[Any, Call] = {}
         self._inbound: dict[Any, InboundContext] = {}
-        self._outbox: dict[int, bytes] = {}  # by ticket, in order
-        self._outbox_bytes = 0
-        self._writing = False
-        self._unwritten = memoryview(b"")  # of what is being written: begun, so it cannot be taken back
-        self._writer: trio.lowlevel.Task | None = None
-        self._room = trio.lowlevel.ParkingLot()
+        self._outbox = Outbox(send, max_outbox, self.failed.set)
         self._notices: deque[tuple[str, dict[str, Any] | None]] = deque()
         self._noticed = trio.lowlevel.ParkingLot()
         self._on_request: OnRequest | None = None
         self._intercept: OnNotifyIntercept | None = None
         self._nursery: trio.Nursery | None = None
+
+    @property
+    def written(self) -> int:
+        """How many bytes the server's stdin took."""
+        return self._outbox.written
 
     # ── what the session asks ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -226,11 +161,11 @@ class PipeDispatcher:
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Send a notification; waits only for room in the queue. Dropped when the connection is lost."""
         await trio.lowlevel.checkpoint()
-        await self._have_room()
+        await self._outbox.have_room()
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
-        self._post(_encode(message))
+        self._outbox.post(encode(message))
 
     async def run(
         self,
@@ -246,7 +181,7 @@ class PipeDispatcher:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                nursery.start_soon(self._write_loop)
+                nursery.start_soon(self._outbox.write)
                 nursery.start_soon(self._notify_loop, on_notify)
                 task_status.started()
                 if not self.closed.is_set():
@@ -264,9 +199,9 @@ class PipeDispatcher:
             return
         self.closed.set()
         for call in self._pending.values():
-            call.settle(_CLOSED)
+            call.settle(CLOSED)
         self._pending.clear()
-        self._room.unpark_all()
+        self._outbox.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
 
@@ -274,29 +209,29 @@ class PipeDispatcher:
 
     async def _request(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions) -> dict[str, Any]:
         wire_id, key = self._identify(opts)
-        call = _Call(opts.get("on_progress"))
+        call = Call(opts.get("on_progress"))
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": wire_id, "method": method}
         if params := self._with_meta(params, None if call.on_progress is None else wire_id):
             message["params"] = params
-        line = _encode(message)
+        line = encode(message)
         self._pending[key] = call
         ticket: int | None = None
         try:
-            await self._have_room()
-            ticket = self._post(line, alone=len(self._pending) == 1)
+            await self._outbox.have_room()
+            ticket = self._outbox.post(line, alone=len(self._pending) == 1)
             outcome = await call.wait()
         except trio.Cancelled:
-            if ticket is not None and not self._take_back(ticket) and opts.get("cancel_on_abandon", True):
+            if ticket is not None and not self._outbox.take_back(ticket) and opts.get("cancel_on_abandon", True):
                 reason = "the caller gave up"
                 cancel = {"requestId": wire_id, "reason": reason}
-                self._post(_encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
+                self._outbox.post(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
             raise
         finally:
             if self._pending.get(key) is call:
                 del self._pending[key]
         if isinstance(outcome, dict):
             return outcome
-        if outcome is _CLOSED:
+        if outcome is CLOSED:
             raise ConnectionClosed
         raise MCPError(code=outcome.code, message=outcome.message, data=outcome.data)
 
@@ -326,80 +261,6 @@ class PipeDispatcher:
         if meta:
             params["_meta"] = meta
         return params
-
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _have_room(self) -> None:
-        while self._outbox_bytes >= self._max_outbox and not self.failed.is_set():
-            await self._room.park()
-
-    def _post(self, line: bytes, *, alone: bool = False) -> int:
-        """Queue a line and return its ticket; when nothing else is in flight, write it in this step instead."""
-        self._next_ticket += 1
-        if self.failed.is_set():
-            return self._next_ticket
-        if alone and not self._writing and not self._outbox:
-            sent = self._write(line)
-            if sent == len(line) or self.failed.is_set():
-                return self._next_ticket
-            self._unwritten = memoryview(line)[sent:]
-            self._writing = True
-        else:
-            self._outbox[self._next_ticket] = line
-            self._outbox_bytes += len(line)
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            trio.lowlevel.reschedule(writer)
-        return self._next_ticket
-
-    def _take_back(self, ticket: int) -> bool:
-        line = self._outbox.pop(ticket, None)
-        if line is None:
-            return False
-        self._outbox_bytes -= len(line)
-        self._room.unpark_all()
-        return True
-
-    def _write(self, data: bytes | memoryview) -> int:
-        try:
-            sent = os.write(self._send.fileno(), data)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            self._fail()
-            return 0
-        self.written += sent
-        return sent
-
-    async def _write_loop(self) -> None:
-        while not self.failed.is_set():
-            if not self._writing:
-                if not self._outbox:
-                    self._writer = trio.lowlevel.current_task()
-                    await trio.lowlevel.wait_task_rescheduled(self._abort_writer)
-                    continue
-                joined = b"".join(self._outbox.values())
-                self._outbox.clear()
-                self._outbox_bytes = 0
-                self._room.unpark_all()
-                self._unwritten = memoryview(joined)
-                self._writing = True
-            self._unwritten = self._unwritten[self._write(self._unwritten) :]
-            if not self._unwritten:
-                self._writing = False
-            elif not self.failed.is_set():
-                try:
-                    await trio.lowlevel.wait_writable(self._send.fileno())
-                except (OSError, trio.ClosedResourceError):
-                    self._fail()
-
-    def _abort_writer(self, _: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
-        self._writer = None
-        return trio.lowlevel.Abort.SUCCEEDED
-
-    def _fail(self) -> None:
-        self.failed.set()
-        self._room.unpark_all()
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -462,7 +323,7 @@ class PipeDispatcher:
         if type(result) is dict:
             call.settle(result)
         elif "error" in message:
-            call.settle(_error_data(message["error"]))
+            call.settle(error_data(message["error"]))
         else:
             what = "null" if result is None else f"a {type(result).__name__}"
             call.settle(
@@ -520,7 +381,7 @@ class PipeDispatcher:
             try:
                 await on_notify(InboundContext(self, None, None), method, params)
             except Exception:
-                _log().exception("the handler of notification %r raised", method)
+                LOG.exception("the handler of notification %r raised", method)
             await trio.lowlevel.checkpoint()
 
     def _on_garbage(self, line: bytes) -> None:
@@ -533,19 +394,16 @@ class PipeDispatcher:
 
     def _settle_unreadable(self, head: bytes, why: str) -> None:
         """Fail the call whose response a line was meant to be, if its head says so: it would else wait for its deadline."""
-        match = _RESPONSE_HEAD.match(head)
-        if match is None:
-            return
-        call = self._pending.get(coerce_request_id(match[1].decode("utf-8", "replace").strip('"')))
+        call = self._pending.get(meant_for(head))
         if call is not None:
             call.settle(ErrorData(code=INTERNAL_ERROR, message=f"invalid response: {why}"))
 
     # ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────
 
     def _on_inbound(self, request_id: Any, method: str, params: dict[str, Any] | None) -> None:
-        if len(self._inbound) >= MAX_INBOUND or self._outbox_bytes >= self._max_outbox:
+        if len(self._inbound) >= MAX_INBOUND or self._outbox.size >= self._max_outbox:
             if (
-                self._outbox_bytes < 2 * self._max_outbox
+                self._outbox.size < 2 * self._max_outbox
             ):  # it neither reads nor stops asking: nothing more is owed to it
                 self._answer(request_id, "error", {"code": INTERNAL_ERROR, "message": "too many requests at once"})
             return
@@ -565,7 +423,7 @@ class PipeDispatcher:
             except Exception as error:
                 data = handler_exception_to_error_data(error)
                 if data is None:
-                    _log().exception("the handler of request %r raised", method)
+                    LOG.exception("the handler of request %r raised", method)
                     data = ErrorData(code=0, message=str(error))
                 answer = data.model_dump(mode="json", exclude_none=True)
             finally:
@@ -578,28 +436,8 @@ class PipeDispatcher:
 
     def _answer(self, request_id: Any, kind: str, answer: Any) -> None:
         try:
-            line = _encode({"jsonrpc": "2.0", "id": request_id, kind: answer})
+            line = encode({"jsonrpc": "2.0", "id": request_id, kind: answer})
         except ValueError as error:
             failure = {"code": INTERNAL_ERROR, "message": str(error)}
-            line = _encode({"jsonrpc": "2.0", "id": request_id, "error": failure})
-        self._post(line)
-
-
-def _encode(message: dict[str, Any]) -> bytes:
-    try:
-        return to_json(message, inf_nan_mode="null") + b"\n"
-    except Exception as error:
-        raise ValueError(f"it cannot be written as JSON: {error}") from error
-
-
-def _error_data(error: Any) -> ErrorData:
-    if isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str):
-        return ErrorData(code=error["code"], message=error["message"], data=error.get("data"))
-    text = error if isinstance(error, str) else to_json(error, inf_nan_mode="null").decode("utf-8", "replace")
-    return ErrorData(code=INTERNAL_ERROR, message=f"invalid error response: {text[:200]}")
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("playbill.edge")
+            line = encode({"jsonrpc": "2.0", "id": request_id, "error": failure})
+        self._outbox.post(line)

@@ -28,9 +28,9 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from ..ports import ConnectionLost, Era, ListFailed, Listing, Progress
-from .dispatcher import ConnectionClosed
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
+from .rpc import ConnectionClosed
 from .wire import Refused, Wire, one_line
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from ..ports import Era
-from .dispatcher import ConnectionClosed
+from .rpc import ConnectionClosed
 
 __all__ = ["PROBE_SECONDS", "ProbeLost", "negotiate"]
 

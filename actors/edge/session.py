@@ -217,6 +217,8 @@ class _Backstage:
             except Refused as refused:
                 if refused.died_of_probe:
                     return False
+                # It may be another program than the one that was met: the next attempt asks anew.
+                self._eras.pop(self._entry.name, None)
                 self._failure = _failure_of(wire, refused, self._scrub)
         return True
 

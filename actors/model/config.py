@@ -6,6 +6,7 @@ Nothing here touches a file, a process or a clock. Strings are as written: ``${V
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,11 +22,25 @@ def _entries(value: Iterable[ServerEntry]) -> tuple[ServerEntry, ...]:
 
 
 def _strings(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise TypeError(f"a list of strings is needed here, not the one string {value!r}")
     return tuple(value)
 
 
 def _strings_or_none(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else tuple(value)
+    return None if value is None else _strings(value)
+
+
+def _fits(entry: ServerEntry) -> None:
+    """Refuse what no configuration can mean, where it is written, and not later in an actor."""
+    for key in ("command", "cwd", "env_file", "type", "url"):
+        value = getattr(entry, key)
+        if value is not None and type(value) is not str:
+            raise TypeError(f"{key} of server {entry.name!r} is a string, not {value!r}")
+    lists = (entry.args, entry.exclude, entry.pin, entry.include or ())
+    for value in itertools.chain((entry.name,), *lists, entry.env.values(), entry.headers.values()):
+        if type(value) is not str:
+            raise TypeError(f"server {entry.name!r} has {value!r} where only strings can be")
 
 
 @frozen(kw_only=True)
@@ -48,6 +63,9 @@ class ServerEntry:
         source, line: the file the entry comes from and its 1-based line there; None for an entry made in code.
         error: why the entry cannot be used (one line), or None. Such an entry is shown as ``invalid`` and never started.
         trusted: False keeps it from being started until ``Host.trust(name)``.
+
+    Raises:
+        TypeError: something is not a string, or a string where a list of strings is meant.
     """
 
     name: str = field(kw_only=False)
@@ -73,6 +91,9 @@ class ServerEntry:
     trusted: bool = True
     # `diff.launch_key`, once it was asked for: a reload compares every entry, and nearly all are the objects of before.
     launch_key_memo: Any = field(init=False, default=None, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _fits(self)
 
     @property
     def runnable(self) -> bool:

@@ -109,7 +109,7 @@ def apply_edit(config: Config, edit: Edit) -> Config:
             raise ServerExists(edit.server, config.path)
         return evolve(config, servers=tuple(edit.entry if e is there else e for e in config.servers))
     if there is None:
-        raise UnknownServer(edit.server, nearest(edit.server, (e.name for e in config.servers)))
+        raise UnknownServer(edit.server, nearest(edit.server, (e.name for e in config.servers)), config.path)
     if isinstance(edit, RemoveServer):
         return evolve(config, servers=tuple(e for e in config.servers if e is not there))
     after = _edited(there, edit)

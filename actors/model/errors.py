@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "CallTimeout",
     "ConfigError",
@@ -24,7 +26,18 @@ def _hint(near: str | None) -> str:
 
 
 class PlaybillError(Exception):
-    """The base of all errors that leave a `Host`."""
+    """The base of all errors that leave a `Host`. They can be copied and pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with ``args``, which is the message and not what the class takes.
+        return (_rebuilt, (type(self), self.args, self.__dict__))
+
+
+def _rebuilt(kind: type[PlaybillError], args: tuple[Any, ...], state: dict[str, Any]) -> PlaybillError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class ConfigError(PlaybillError):
@@ -73,12 +86,14 @@ class WriteFailed(PlaybillError):
 
 
 class UnknownServer(PlaybillError):
-    """No server of that name is configured; ``near`` is the most similar one, or None."""
+    """No server of that name is configured; ``near`` is the most similar one, or None; ``file`` the config file, or None."""
 
-    def __init__(self, name: str, near: str | None = None) -> None:
+    def __init__(self, name: str, near: str | None = None, file: str | None = None) -> None:
         self.name = name
         self.near = near
-        super().__init__(f"no server named {name!r} is configured{_hint(near)}")
+        self.file = file
+        where = f" in {file}" if file else ""
+        super().__init__(f"no server named {name!r} is configured{where}{_hint(near)}")
 
 
 class ServerExists(PlaybillError):
@@ -151,8 +166,12 @@ class OperationTimeout(PlaybillError):
         self.operation = operation
         self.seconds = seconds
         self.applied = applied
-        state = {True: "it was applied, but not published", False: "it was not applied", None: "unknown if applied"}
-        super().__init__(f"{operation} was not visible within {seconds:g} s ({state[applied]})")
+        state = {
+            True: "it was applied, but is not published",
+            False: "it was not applied",
+            None: "it may be applied yet",
+        }
+        super().__init__(f"{operation} did not finish within {seconds:g} s: {state[applied]}")
 
 
 class ProfileMismatch(PlaybillError):

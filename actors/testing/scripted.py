@@ -83,7 +83,16 @@ class ScriptedConnection:
         """What it said last; here, why it ended."""
         return self._reason
 
-    async def _until_lost(self, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def until_lost(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Do some work, unless the connection ends first.
+
+        Returns:
+            What the work returned.
+
+        Raises:
+            ConnectionLost: the connection ended first; the work is cancelled.
+            Exception: what the work raised.
+        """
         result: list[Any] = []
 
         async def run() -> None:
@@ -123,7 +132,7 @@ class ScriptedConnection:
                 raise ListFailed(self.script.list_error)
             return Listing(tools)
 
-        listing: Listing = await self._until_lost(work)
+        listing: Listing = await self.until_lost(work)
         return listing
 
     async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
@@ -140,7 +149,7 @@ class ScriptedConnection:
                 return await self.script.handler(bare, arguments)
             return {"tool": bare, "arguments": dict(arguments)}
 
-        return await self._until_lost(work)
+        return await self.until_lost(work)
 
 
 class _Opening:

@@ -58,9 +58,13 @@ async def test_our_dispatcher_is_used_only_with_the_sdk_it_was_tested_with(
     monkeypatch.setattr(StdioWire, "_use", note)
     real = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version if name == "mcp" else real(name))
-    with patience():
-        async with connect(fake(), dispatcher=choice) as connection:
-            assert (await connection.list_tools()).tools
+    transports.native_is_tested.cache_clear()
+    try:
+        with patience():
+            async with connect(fake(), dispatcher=choice) as connection:
+                assert (await connection.list_tools()).tools
+    finally:
+        transports.native_is_tested.cache_clear()
     assert used == [kind]
 
 

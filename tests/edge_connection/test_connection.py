@@ -15,8 +15,10 @@ import trio
 import trio.testing
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 from playbill.actors.edge import process as process_module
+from playbill.actors.edge.link import LOSS_SECONDS
 from playbill.actors.edge.session import make_connect
 from playbill.actors.edge.warden import open_warden
 from playbill.actors.model.config import ServerEntry
@@ -201,15 +203,29 @@ async def test_a_modern_server_announces_changes_to_its_subscriber(
 ) -> None:
     with patience():
         async with connect(fake(era="modern", list_changed=True), dispatcher=dispatcher) as connection:
+            steps: list[tuple[str | None, int]] = [
+                (None, 1),  # the acknowledgement: nothing from before it is replayed
+                ("changed", 2),
+                ("end_listening", 3),  # opened again, acknowledged again
+                ("changed", 4),
+            ]
             await connection.list_tools()
-            await Changes(connect).reach(1)  # the acknowledgement: nothing from before it is replayed
+            for do, count in steps:
+                if do is not None:
+                    await connection.call_tool("fault", {"do": do}, None)
+                await Changes(connect).reach(count)
+                await connection.call_tool("pid", {}, None)  # whatever else came, came before this
+                assert connect.changes == count
+
+
+async def test_what_a_modern_server_announces_to_nobody_does_not_count(
+    fake: Fake, connect: Connector, patience: Patience
+) -> None:
+    with patience():
+        async with connect(fake(era="modern")) as connection:
             await connection.call_tool("fault", {"do": "changed"}, None)
-            await Changes(connect).reach(2)
-            await connection.call_tool("fault", {"do": "end_listening"}, None)
-            await Changes(connect).reach(3)  # opened again, acknowledged again
-            await connection.call_tool("fault", {"do": "changed"}, None)
-            await Changes(connect).reach(4)
-    assert connect.changes == 4
+            await connection.call_tool("pid", {}, None)
+    assert connect.changes == 0
 
 
 async def test_a_modern_server_without_the_capability_is_not_subscribed_to(
@@ -448,6 +464,22 @@ async def test_a_server_in_memory_costs_no_real_time(
     async with connect(ServerEntry("m", server=memory_server(slow))) as connection:
         result = await connection.call_tool("slow", {}, None)
         assert text(result) == "slept"
+
+
+@pytest.mark.parametrize(("message", "seconds"), [("busy", 0.0), ("Connection closed", LOSS_SECONDS)])
+async def test_an_error_with_the_code_of_a_closed_connection_is_no_loss(
+    connect: Connector, autojump_clock: trio.testing.MockClock, message: str, seconds: float
+) -> None:
+    def fail() -> None:
+        raise MCPError(code=-32000, message=message)
+
+    async with connect(ServerEntry("m", server=memory_server(fail))) as connection:
+        began = trio.current_time()
+        result = await connection.call_tool("fail", {}, None)
+        assert result.is_error
+        assert message in text(result)
+        assert trio.current_time() - began == pytest.approx(seconds, abs=0.1)
+        assert (await connection.list_tools()).tools
 
 
 async def test_the_default_expansion_is_used(

@@ -13,7 +13,8 @@ import trio
 import trio.testing
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
-from playbill.actors.edge.dispatcher import MAX_INBOUND, MAX_NOTICES, ConnectionClosed, PipeDispatcher
+from playbill.actors.edge.dispatcher import MAX_INBOUND, MAX_NOTICES, PipeDispatcher
+from playbill.actors.edge.rpc import ConnectionClosed
 
 from .peer import Peer, open_peer
 
@@ -352,7 +353,7 @@ async def test_a_server_that_stops_reading_blocks_callers_only_under_their_own_s
         for scope in scopes:
             nursery.start_soon(call, scope)
         await trio.testing.wait_all_tasks_blocked()
-        assert dispatcher._outbox_bytes < 200_000
+        assert dispatcher._outbox.size < 200_000
         for scope in scopes:
             scope.cancel()
         await trio.testing.wait_all_tasks_blocked()

@@ -48,7 +48,6 @@ def test_what_means_the_same_launch_has_the_same_key(entry: ServerEntry, same: S
         (REMOTE, evolve(REMOTE, type="sse")),
         (REMOTE, evolve(REMOTE, headers={"Authorization": "${t}", "X-A": "1"})),
         (ServerEntry("m", server=object()), ServerEntry("m", server=object())),
-        (ServerEntry("m", env={"X": 1}), ServerEntry("m", env={"X": True})),
     ],
 )
 def test_what_means_another_launch_has_another_key(entry: ServerEntry, other: ServerEntry) -> None:
@@ -129,3 +128,12 @@ def test_after_its_delta_is_done_there_is_nothing_to_do(before: Config, after: C
         held[entry.name] = launch_key(entry)
     assert held == running(*(e for e in after.servers if e.runnable))
     assert not plan(after, held)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"type": 5}, {"command": 1}, {"args": "--verbose"}, {"args": [1]}, {"env": {"X": 1}}, {"headers": {"X": None}}],
+)
+def test_what_no_configuration_can_mean_is_refused_where_it_is_written(keys: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        ServerEntry("m", **keys)
