@@ -51,6 +51,8 @@ def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
     current = report if report is not None and report.generation == lifecycle.generation else None
     if current is not None and current.needs_auth:
         return f"it needs a login: {current.error}"
+    if current is not None and current.error is not None and lifecycle.stage == "running":
+        return f"it has ended and is being cleared away: {current.error}"
     if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:
         return None
     why = lifecycle.error or (current.error if current is not None else None) or "unknown"

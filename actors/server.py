@@ -221,7 +221,10 @@ class _Incarnation:
         scope.cancel()
 
     async def _notice_loss(self, connection: Connection) -> None:
-        raise ServerLost(await connection.wait_lost())
+        reason = await connection.wait_lost()
+        # Now, and not when what is left of it has been cleared away: that may take seconds.
+        self.report(error=reason, stderr_tail=connection.stderr_tail())
+        raise ServerLost(reason)
 
     async def _follow_list(self, connection: Connection, tools: tuple[ToolDef, ...]) -> None:
         settings = self.settings

@@ -46,8 +46,14 @@ class Options:
 @Parameter(name="*")
 @frozen(kw_only=True)
 class DemoOptions:
-    """The options of the demo, which has a config of its own."""
+    """The options of the demo, which writes a config of its own."""
 
+    config: Annotated[
+        str | None,
+        Parameter(
+            help="Where to write the demo's mcp.json, for a look at it afterwards: a new file. Without it: a temporary one."
+        ),
+    ] = None
     json: Annotated[
         bool, Parameter(negative="", show_default=False, help="Print the claims as JSON, and only that, on stdout.")
     ] = False
@@ -75,7 +81,7 @@ def demo(*, options: DemoOptions = DemoOptions()) -> int:
     """
     from .demo import demo as command
 
-    return command(as_json=options.json, wait=options.timeout)
+    return command(as_json=options.json, wait=options.timeout, config=options.config)
 
 
 @app.command(name="list")

@@ -16,7 +16,7 @@ import trio
 
 from .. import open_host
 from .acts import ACTS, Act, Scene, first_config, write_config
-from .errors import Exit, diagnose, explain
+from .errors import CliError, Exit, diagnose, explain
 from .interrupt import run
 from .processes import alive, children, poll
 from .render import print_json
@@ -30,22 +30,34 @@ _ACT_WAITS = 4
 """An act waits for few things; one that takes longer than this many waits hangs."""
 
 
-def demo(*, as_json: bool = False, wait: float | None = None, opener: Callable[..., Any] = open_host) -> int:
+def demo(
+    *,
+    as_json: bool = False,
+    wait: float | None = None,
+    config: str | None = None,
+    opener: Callable[..., Any] = open_host,
+) -> int:
     """Play the demo.
 
     Args:
         as_json: print the claims as JSON instead of playing to a person.
         wait: seconds that any one wait may take; None = 10.
+        config: where to write the demo's mcp.json; None = a temporary file.
         opener: `open_host`, or what stands in for it.
 
     Returns:
         `Exit.OK`, or `Exit.FAILURE` when a claim is false.
+
+    Raises:
+        CliError: there is something at ``config`` already, or nothing can be written there; it is left as it is.
     """
+    if config is not None:
+        _claim_place(Path(config))
     stage = stage_for(as_json=as_json)
     started = time.monotonic()
 
     async def verb() -> int:
-        await play(stage, WAIT if wait is None else wait, opener)
+        await play(stage, WAIT if wait is None else wait, opener, config=None if config is None else Path(config))
         return Exit.FAILURE if stage.false else Exit.OK
 
     code = run(verb)
@@ -63,7 +75,19 @@ def demo(*, as_json: bool = False, wait: float | None = None, opener: Callable[.
     return code
 
 
-async def play(stage: Stage, wait: float, opener: Callable[..., Any], acts: Sequence[Act] = ACTS) -> None:
+def _claim_place(path: Path) -> None:
+    try:
+        with path.open("x"):
+            pass
+    except FileExistsError:
+        raise CliError(Exit.USAGE, f"{path}: there is such a file already; the demo writes a new one") from None
+    except OSError as error:
+        raise CliError(Exit.USAGE, f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+async def play(
+    stage: Stage, wait: float, opener: Callable[..., Any], acts: Sequence[Act] = ACTS, *, config: Path | None = None
+) -> None:
     """Play all acts; what comes of it is in the stage's claims.
 
     Args:
@@ -71,15 +95,16 @@ async def play(stage: Stage, wait: float, opener: Callable[..., Any], acts: Sequ
         wait: seconds that any one wait may take.
         opener: `open_host`, or what stands in for it.
         acts: which, in order; the curtain always falls.
+        config: the mcp.json to write; None = a temporary one.
     """
     others = children()
     pids: set[int] = set()
     with tempfile.TemporaryDirectory(prefix="playbill-demo-") as folder:
-        config = Path(folder, "mcp.json")
-        write_config(config, first_config())
+        path = Path(folder, "mcp.json") if config is None else config
+        write_config(path, first_config())
         try:
-            async with opener(config) as host:
-                await _acts(Scene(host, config, stage, wait, pids), acts)
+            async with opener(path) as host:
+                await _acts(Scene(host, path, stage, wait, pids), acts)
         except Exception as error:
             stage.claim("the host opens and closes in order", False, explain(error)[1])
         await _curtain(stage, wait, pids, others)

@@ -75,6 +75,8 @@ class FileStore:
             WriteFailed: it cannot be written, or its lock is held for too long; the file is as before.
         """
         target = Path(os.path.realpath(self.path))
+        if not self._lock_of(target).exists() and (nothing := self._nothing_to_do(edits, previous)) is not None:
+            return nothing  # not even a lock file is left beside a file that is not changed
         with self._locked(target):
             for _ in range(_ROUNDS):
                 done = self._try(target, edits, previous)
@@ -151,13 +153,38 @@ class FileStore:
         self._last = (data, document)
         return document
 
+    @staticmethod
+    def _lock_of(target: Path) -> Path:
+        return target.with_name(target.name + ".lock")
+
+    def _nothing_to_do(self, edits: Sequence[Edit], previous: Config | None) -> Edited | None:
+        """What the edits come to when they change nothing of the text as it is now; None when they do, or may."""
+        try:
+            _, document = self._read(previous)
+        except _Missing:
+            return None
+        draft, refused = self._draft(document, edits)
+        if draft.finish().source.text != document.source.text:
+            return None
+        return Edited(document.config, refused, wrote=False)
+
+    def _draft(self, document: Document, edits: Sequence[Edit]) -> tuple[Draft, tuple[PlaybillError | None, ...]]:
+        draft = Draft(self._reader, document)
+        refused: list[PlaybillError | None] = []
+        for edit in edits:
+            try:
+                draft.edit(edit)
+            except PlaybillError as error:
+                refused.append(error)
+            else:
+                refused.append(None)
+        return draft, tuple(refused)
+
     @contextmanager
     def _locked(self, target: Path) -> Iterator[None]:
         if not target.parent.is_dir():
             raise WriteFailed(str(self.path), f"there is no folder {target.parent}")
-        lock = FileLock(
-            target.with_name(target.name + ".lock"), timeout=self._lock_timeout, thread_local=False, mode=0o666
-        )
+        lock = FileLock(self._lock_of(target), timeout=self._lock_timeout, thread_local=False, mode=0o666)
         try:
             lock.acquire(poll_interval=0.005)
         except Timeout:
@@ -178,24 +205,16 @@ class FileStore:
             if not any(isinstance(edit, AddServer) for edit in edits):
                 raise
             data, document = b"", self._reader.read(_NEW)
-        draft = Draft(self._reader, document)
-        refused: list[PlaybillError | None] = []
-        for edit in edits:
-            try:
-                draft.edit(edit)
-            except PlaybillError as error:
-                refused.append(error)
-            else:
-                refused.append(None)
+        draft, refused = self._draft(document, edits)
         done = draft.finish()
         new = done.source.text.encode()
         if new == data or done.source.text == document.source.text:
-            return Edited(document.config, tuple(refused), wrote=False)
+            return Edited(document.config, refused, wrote=False)
         if not self._replace(target, data, new):
             return None
         config = self._approve_added(edits, refused, done)
         self._last = (new, done)
-        return Edited(config, tuple(refused), wrote=True)
+        return Edited(config, refused, wrote=True)
 
     def _replace(self, target: Path, old: bytes, new: bytes) -> bool:
         """Write, unless the file is not what was read any more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Link", "open_link"]
 
+_LOG = logging.getLogger("playbill.edge")
+
 LOSS_SECONDS = 1.0
 """Within which the reason of a loss is known after its first sign."""
 
@@ -55,14 +58,10 @@ class Link:
         session: initialised.
         era: as agreed on.
         on_list_changed: called, never waiting, when the tool list may have changed.
-
-    Attributes:
-        note: why the server's changes are not followed any more, or None.
     """
 
     def __init__(self, wire: Wire, session: ClientSession, era: Era, on_list_changed: Callable[[], None]) -> None:
         self.era = era
-        self.note: str | None = None
         self._wire = wire
         self._session = session
         self._on_list_changed = on_list_changed
@@ -174,9 +173,9 @@ class Link:
                     async for _ in subscription:
                         self._on_list_changed()
             except SubscriptionLost as error:
-                self.note = one_line(self._wire.scrub(f"the subscription to changes was lost: {error}"))
+                _LOG.info("%s", one_line(self._wire.scrub(f"the subscription to changes was lost: {error}")))
             except (MCPError, ListenNotSupportedError) as error:
-                self.note = one_line(self._wire.scrub(f"the server refuses a subscription to changes: {error}"))
+                _LOG.info("%s", one_line(self._wire.scrub(f"the server refuses a subscription to changes: {error}")))
                 return
             delay = RELISTEN_FIRST if trio.current_time() - opened > RELISTEN_MOST else min(2 * delay, RELISTEN_MOST)
             await trio.sleep(delay)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from ..model.config import ServerEntry
+from ..model.diff import transport_kind
 from .lines import DEFAULT_MAX_LINE
 from .process import GroupWatch
 from .stdio import open_stdio
@@ -49,8 +50,9 @@ def open_wire(
         SpawnFailed: on entering: a process could not be started.
         Exception: whatever an HTTP client raises; possibly in groups.
     """
-    if entry.server is not None:
+    kind = transport_kind(entry)
+    if kind == "memory":
         return open_memory(entry.server, scrub)
     if launch.url is not None:
-        return open_http(launch, scrub, sse=entry.type == "sse")
+        return open_http(launch, scrub, sse=kind == "sse")
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)

@@ -15,6 +15,7 @@ A parent-death signal cannot do this: it fires when the spawning thread ends, an
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -26,7 +27,9 @@ import trio
 
 __all__ = ["Warden", "open_warden"]
 
-_END_GRACE = 1.0
+_LOG = logging.getLogger("playbill.edge")
+
+_END_GRACE = 3.0  # seconds; at its end it may have groups to kill, and on a busy machine it may only just be starting
 
 
 class Warden:
@@ -63,6 +66,7 @@ class Warden:
                 )
             except OSError as error:
                 self.failure = f"no watcher process: {error}"
+                _LOG.warning("%s: servers would outlive a host that is killed", self.failure)
                 return
             self.failure = None
             for group in self._groups:
@@ -79,7 +83,7 @@ class Warden:
         self._tell(f"-{group}\n")
 
     async def close(self) -> None:
-        """End the watcher; cannot be cancelled, ends within 2 s."""
+        """End the watcher; cannot be cancelled, ends within 6 s."""
         process, self._process = self._process, None
         if process is None:
             await trio.lowlevel.checkpoint()
@@ -97,6 +101,9 @@ class Warden:
             # It was killed, or hangs so that its pipe is full. The groups are remembered for the next one.
             self.failure = f"the watcher process is lost: {error}"
             process, self._process = self._process, None
+            _LOG.warning("%s", self.failure)
+            # Killed before its pipe is closed: one that only hung would take the end of the pipe for our death.
+            process.kill()
             trio.lowlevel.spawn_system_task(_end, process)
 
 

@@ -31,10 +31,6 @@ class Delta:
     stop: tuple[str, ...] = ()
     replace: tuple[ServerEntry, ...] = ()
 
-    def __bool__(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self.start or self.stop or self.replace)
-
 
 @frozen
 class _Same:

@@ -129,7 +129,7 @@ class Catalog:
     """The wire catalog: native tools as given, then MCP tools by wire name.
 
     Args:
-        version: of the snapshot that first had exactly this catalog.
+        version: of the snapshot in which this catalog took the place of another one.
         tools: what is sent.
         trimmed: the victims of the budget, the first to go first.
         digest: hex SHA-256 of the tools' canonical JSON: equal if and only if the bytes are.

@@ -191,11 +191,11 @@ def _work(rng: random.Random, servers: tuple[ServerPlan, ...], horizon: float) -
     # Some servers are never stopped by us, so that what happens to them can be told exactly.
     stoppable = [server.name for server in servers if rng.random() < 0.3]
     for _ in range(rng.randint(3, 14)):
-        at = _time(rng, horizon)
+        at = _call_time(rng, horizon)
         for _ in range(rng.choice((1, 1, 1, 3))):
             work.append(_call(rng, rng.choice(servers), at))
     for _ in range(rng.choice((0, 3, 8))):
-        at = _time(rng, horizon)
+        at = _edit_time(rng, horizon)
         for _ in range(rng.choice((1, 1, 3))):
             what = rng.choice(_EDITS)
             server = rng.choice(servers)
@@ -205,11 +205,32 @@ def _work(rng: random.Random, servers: tuple[ServerPlan, ...], horizon: float) -
             tool = f"t{rng.randrange(server.tools)}" if what in ("off", "on", "pin", "unpin") else ""
             work.append(Op(at, what, server.name if named else "", tool))
     if rng.random() < 0.3:
-        first = _time(rng, horizon / 2)
+        first = _edit_time(rng, horizon / 2)
         work.append(Op(first, "add", "extra"))
         if rng.random() < 0.5:
-            work.append(Op(round(first + rng.uniform(0, horizon / 2), 2), "remove", "extra"))
-    return tuple(sorted(work, key=lambda op: op.at))
+            work.append(Op(round(first + 0.01 + _time(rng, horizon / 2), 3), "remove", "extra"))
+    return _without_ties(work)
+
+
+def _call_time(rng: random.Random, until: float) -> float:
+    return round(_time(rng, until) + 0.003, 3)
+
+
+def _edit_time(rng: random.Random, until: float) -> float:
+    return round(_time(rng, until) + 0.006, 3)
+
+
+def _without_ties(work: list[Op]) -> tuple[Op, ...]:
+    """The work by time; of what is done to one server at one instant only the first, as its order would be chance."""
+    taken: set[tuple[float, str]] = set()
+    kept = []
+    for op in sorted(work, key=lambda op: op.at):
+        if op.what in ("call", "wire", "reload", "note"):
+            kept.append(op)
+        elif (op.at, op.server) not in taken:
+            taken.add((op.at, op.server))
+            kept.append(op)
+    return tuple(kept)
 
 
 def _call(rng: random.Random, server: ServerPlan, at: float) -> Op:

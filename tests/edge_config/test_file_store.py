@@ -434,3 +434,11 @@ def test_a_value_in_memory_is_edited_in_memory() -> None:
     assert not done.wrote
     assert store.load() is done.config
     assert [(e.name, e.exclude) for e in done.config.servers] == [("a", ("t",)), ("b", ())]
+
+
+def test_an_edit_that_is_refused_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServers": {"a": {"command": "a"}}}')
+    done = FileStore(path).edit([RemoveServer("b"), SetEnabled("a", True)])
+    assert isinstance(done.refused[0], UnknownServer)
+    assert [each.name for each in tmp_path.iterdir()] == ["mcp.json"]

@@ -77,7 +77,7 @@ def running(*entries: ServerEntry) -> dict[str, Any]:
 def test_nothing_to_do_is_an_empty_delta() -> None:
     delta = plan(Config([STDIO, REMOTE]), running(STDIO, REMOTE))
     assert delta == Delta()
-    assert not delta
+    assert delta == Delta()
 
 
 def test_the_delta_is_exact() -> None:
@@ -101,7 +101,7 @@ def test_an_entry_that_is_not_to_run_is_stopped_and_not_started(change: dict[str
     [{"exclude": ("t",)}, {"include": ()}, {"pin": ("t",)}, {"priority": 9}, {"line": 3}, {"timeout": 5.0}],
 )
 def test_any_change_but_of_launch_keys_replaces_nothing(change: dict[str, Any]) -> None:
-    assert not plan(Config([evolve(STDIO, **change)]), running(STDIO))
+    assert plan(Config([evolve(STDIO, **change)]), running(STDIO)) == Delta()
 
 
 entries = st.builds(
@@ -127,7 +127,7 @@ def test_after_its_delta_is_done_there_is_nothing_to_do(before: Config, after: C
         assert entry.name in held
         held[entry.name] = launch_key(entry)
     assert held == running(*(e for e in after.servers if e.runnable))
-    assert not plan(after, held)
+    assert plan(after, held) == Delta()
 
 
 @pytest.mark.parametrize(
