@@ -135,10 +135,13 @@ class Coordinator:
         waiting: list[Ask] = []
         for ask in asks:
             ended = self._desk.ended.get(ask.message.id)
-            if ended is None:
-                waiting.append(ask)
-            else:
+            if ended is not None:
                 ask.reply(ended)
+            elif self._desk.gives_up(ask.message.id):
+                why = "this operation ended the coordinator each time it was tried; it is given up"
+                self._answer([ask], [ConfigError(why, file=self._board.config.config.path)])
+            else:
+                waiting.append(ask)
         edits = [ask for ask in waiting if not isinstance(ask.message.request, (Reload, Apply, Trust))]
         if edits:
             await self._edit(edits)

@@ -14,6 +14,9 @@ from .model.errors import PlaybillError
 
 __all__ = ["Apply", "Begun", "Desk", "Operation", "Reload", "Taken", "Trust", "merge", "took_effect"]
 
+MOST_TRIES = 8
+"""How often an operation is taken in hand: incarnations that die for other reasons do not die that often in a row."""
+
 REMEMBERED = 1024
 """How many ended operations are remembered: far more than one coordinator ever leaves unanswered."""
 
@@ -75,12 +78,14 @@ class Desk:
         ended: how the last operations ended, by id (bounded).
         reading: fingerprint of the text that is being taken up, or None.
         suspects: how many incarnations ended while a text was being taken up, by its fingerprint. Twice is no accident.
+        tries: how often an operation that has not ended was taken in hand.
     """
 
     begun: dict[int, Begun] = field(factory=dict)
     ended: OrderedDict[int, Taken] = field(factory=OrderedDict)
     reading: str | None = None
     suspects: Counter[str] = field(factory=Counter)
+    tries: Counter[int] = field(factory=Counter)
 
     def take_over(self) -> None:
         """A new incarnation sits down: what the last one was taking up is suspected."""
@@ -92,9 +97,15 @@ class Desk:
         """Whether a text has ended an incarnation so often that it is not taken up again."""
         return fingerprint is not None and self.suspects[fingerprint] >= 2
 
+    def gives_up(self, operation: int) -> bool:
+        """Count a try; whether there were so many that it must be the operation itself that ends us."""
+        self.tries[operation] += 1
+        return self.tries[operation] > MOST_TRIES
+
     def end(self, operation: int, taken: Taken) -> None:
         """Note how an operation ended."""
         self.begun.pop(operation, None)
+        self.tries.pop(operation, None)
         self.ended[operation] = taken
         while len(self.ended) > REMEMBERED:
             self.ended.popitem(last=False)

@@ -116,7 +116,8 @@ class Host:
         return _readiness(self.snapshot().model, require)
 
     def why(self, server: str, bare: str) -> Why:
-        """Why a tool is, or is not, on the wire, read from the snapshot now. Never raises."""
+        """Why a tool is, or is not, on the wire, read from the snapshot now. Never waits."""
+        _names(server, bare)
         return why(self.snapshot(), server, bare)
 
     def stderr_tail(self, name: str) -> str:
@@ -125,6 +126,7 @@ class Host:
         Raises:
             UnknownServer: no such server is configured.
         """
+        _names(name)
         self._operations.entry(name)
         opening = self._board.openings.get(name)
         if opening is not None:
@@ -143,7 +145,8 @@ class Host:
 
     # Operations. Each returns the snapshot in which its effect is visible.
     #
-    # All raise `HostClosed` once the host is closing and `OperationTimeout` after ``timeout`` seconds (None: the host's own).
+    # All raise `HostClosed` once the host is closing, `OperationTimeout` after ``timeout`` seconds (None: the host's own), and
+    # TypeError for a name that is no string.
 
     async def plugin_add(
         self,
@@ -172,6 +175,7 @@ class Host:
             ServerExists: the name is there and ``replace`` is False.
             WriteFailed: the file could not be written.
         """
+        _names(name)
         file = self._board.config.config.path
         if not name:
             raise ConfigError("a server needs a name", file=file)
@@ -198,6 +202,7 @@ class Host:
             UnknownServer: no such server is configured.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
+        _names(name)
         return await self._operations.submit("plugin_remove", RemoveServer(name), timeout)
 
     async def tool_set_enabled(self, server: str, bare: str, on: bool, *, timeout: float | None = None) -> Snapshot:
@@ -208,6 +213,7 @@ class Host:
             UnknownTool: the server's list is known and has no such tool.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
+        _names(server, bare)
         self._operations.check_tool(server, bare)
         return await self._operations.submit("tool_set_enabled", SetTool(server, bare, on), timeout)
 
@@ -218,6 +224,7 @@ class Host:
             UnknownServer: no such server is configured.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
+        _names(name)
         return await self._operations.submit("server_set_enabled", SetEnabled(name, on), timeout)
 
     async def pin(self, server: str, bare: str, on: bool, *, timeout: float | None = None) -> Snapshot:
@@ -226,6 +233,7 @@ class Host:
         Raises:
             UnknownServer, UnknownTool, ConfigError, WriteFailed: as in `tool_set_enabled`.
         """
+        _names(server, bare)
         self._operations.check_tool(server, bare)
         return await self._operations.submit("pin", SetPin(server, bare, on), timeout)
 
@@ -243,6 +251,8 @@ class Host:
         Raises:
             ConfigError: this host reads its configuration from a file.
         """
+        if not isinstance(config, Config):
+            raise TypeError(f"apply() takes a Config, not {config!r}")
         return await self._operations.submit("apply", Apply(config), timeout)
 
     async def trust(self, name: str, *, timeout: float | None = None) -> Snapshot:
@@ -252,6 +262,7 @@ class Host:
             UnknownServer: no such server is configured.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
+        _names(name)
         return await self._operations.submit("trust", Trust(name), timeout)
 
     async def restart(self, name: str, *, timeout: float | None = None) -> Snapshot:
@@ -261,6 +272,8 @@ class Host:
             UnknownServer: no such server is configured.
             ServerUnavailable: it is not meant to run.
         """
+
+        _names(name)
 
         def again(name: str) -> None:
             self._pool.restart_soon(name, stop_reason=Stop("it is being restarted", self._drain))
@@ -274,6 +287,7 @@ class Host:
             UnknownServer: no such server is configured.
             ServerUnavailable: it is not meant to run.
         """
+        _names(name)
         return await self._operations.act("revive", name, timeout, self._pool.revive)
 
     # Calls.
@@ -308,7 +322,10 @@ class Host:
             ServerDied: its server died before it answered; whether the call took effect is unknown.
             CallTimeout: no answer by the deadline.
             HostClosed: the host is closed.
+            TypeError, ValueError: the arguments are no mapping with string keys, or the timeout no number of seconds.
         """
+        _names(wire_name)
+        _fits(arguments, timeout)
         result: CallToolResult = await self._calls.by_wire_name(
             wire_name, arguments, catalog=catalog, timeout=timeout, progress=progress
         )
@@ -330,10 +347,28 @@ class Host:
         Raises:
             UnknownServer: no such server is configured.
         """
+        _names(server, bare)
+        _fits(arguments, timeout)
         result: CallToolResult = await self._calls.by_origin(
             server, bare, arguments, timeout=timeout, progress=progress
         )
         return result
+
+
+def _names(*given: object) -> None:
+    """Refuse, where it is written, what can name nothing: inside, it would be a defect of ours."""
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"a name is a string, not {name!r}")
+
+
+def _fits(arguments: object, timeout: object) -> None:
+    if arguments is not None and not (
+        isinstance(arguments, Mapping) and all(isinstance(key, str) for key in arguments)
+    ):
+        raise TypeError(f"arguments are a mapping with strings as keys, not {arguments!r}")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
+        raise ValueError(f"timeout is a number of seconds, 0 or more, not {timeout!r}")
 
 
 def _required(model: PluginModel, require: str | Collection[str]) -> list[ServerState]:

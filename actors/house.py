@@ -124,6 +124,7 @@ class House:
     def _is_closing(self) -> bool:
         return self._closing.is_set()
 
+    @trio.lowlevel.enable_ki_protection
     async def start(self, nursery: trio.Nursery) -> None:
         """Start both supervisors, the projector and the coordinator, which hands over the servers. A checkpoint."""
         # Shielded: a cancelled program still closes in order, by `close`.
@@ -205,6 +206,7 @@ class House:
             ),
         )
 
+    @trio.lowlevel.enable_ki_protection
     async def close(self) -> None:
         """Close in order, within the budget, whatever the servers do; shielded. A checkpoint."""
         self._closing.set()
@@ -214,7 +216,7 @@ class House:
                 nursery.start_soon(self._core.stop_child, "coordinator")
                 nursery.start_soon(self._pool.stop)
             # Who asked for what was just finished still sees it.
-            with trio.move_on_after(PROJECTION_GRACE):
+            with trio.move_on_after(PROJECTION_GRACE if self._core.ref("projector") is not None else 0):
                 await self._board.projected(self._board.version)
             await self._core.stop()
         # Past the budget nothing is waited for but what no scope can cut short.

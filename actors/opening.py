@@ -126,6 +126,9 @@ def _alone(group: BaseExceptionGroup[BaseException], body_error: BaseException |
     own = [leaf for leaf in own if not isinstance(leaf, trio.Cancelled)]
     if body_error is not None and own and all(any(leaf is each for each in others) for leaf in own):
         return body_error
+    for leaf in others:
+        if not isinstance(leaf, Exception):
+            return leaf  # Ctrl-C, or the program's exit: whatever else broke on the way, that is why
     if len(others) == 1:
         return others[0]
     return leaves[0] if not others and len(leaves) == 1 else group

@@ -223,7 +223,7 @@ class _Incarnation:
     async def _notice_loss(self, connection: Connection) -> None:
         reason = await connection.wait_lost()
         # Now, and not when what is left of it has been cleared away: that may take seconds.
-        self.report(error=reason, stderr_tail=connection.stderr_tail())
+        self.report(ready=True, error=reason, stderr_tail=connection.stderr_tail())
         raise ServerLost(reason)
 
     async def _follow_list(self, connection: Connection, tools: tuple[ToolDef, ...]) -> None:

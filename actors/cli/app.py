@@ -62,6 +62,30 @@ class DemoOptions:
     ] = None
 
 
+def _count(_: Any, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ValueError("it must be 1 or more")
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class ChaosOptions:
+    """The options of the chaos runs, which read no config."""
+
+    seeds: Annotated[int | None, Parameter(validator=_count, help="How many runs are drawn (100).")] = None
+    seed: Annotated[int | None, Parameter(help="The first seed; alone, the only one.")] = None
+    systematic: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Play every single fault and every pair of faults instead."),
+    ] = False
+    replay: Annotated[str | None, Parameter(help="Play the plan in this file instead.")] = None
+    keep: Annotated[str | None, Parameter(help="A folder in which the plan that failed is stored.")] = None
+    jobs: Annotated[int, Parameter(validator=_count, help="Processes side by side.")] = 1
+    json: Annotated[bool, Parameter(negative="", show_default=False, help="Print JSON, and only that, on stdout.")] = (
+        False
+    )
+
+
 app = App(
     name="playbill",
     help="Run the MCP servers of an mcp.json under supervision: one catalog, whatever happens to them.",
@@ -123,7 +147,29 @@ def call(
     return call_tool(options.config, name, arguments, as_json=options.json, timeout=options.timeout)
 
 
-_WITH_VALUE = frozenset({"--config", "--timeout"})
+@app.command
+def chaos(*, options: ChaosOptions = ChaosOptions()) -> int:
+    """Test the host itself: seeded runs in virtual time in which servers and actors fail; each is judged.
+
+    The first failure is shrunk and reported, and the exit code tells its kind: 10 a crash, 11 something never ended,
+    12 something was wrong.
+
+    Example: playbill chaos --seeds 300
+    """
+    from .chaos import chaos as command
+
+    return command(
+        seeds=options.seeds,
+        seed=options.seed,
+        pairwise=options.systematic,
+        replay=options.replay,
+        keep=options.keep,
+        jobs=options.jobs,
+        as_json=options.json,
+    )
+
+
+_WITH_VALUE = frozenset({"--config", "--timeout", "--seeds", "--seed", "--replay", "--keep", "--jobs"})
 
 
 def _verb_first(tokens: Sequence[str]) -> list[str]:

@@ -26,6 +26,9 @@ class Exit(IntEnum):
     CONFIG = 3
     SERVER = 4
     BUDGET = 5
+    CRASH = 10
+    LIVENESS = 11
+    CORRECTNESS = 12
     HANGUP = 129
     INTERRUPTED = 130
     PIPE = 141

@@ -91,6 +91,7 @@ class ServerEntry:
     trusted: bool = True
     # `diff.launch_key`, once it was asked for: a reload compares every entry, and nearly all are the objects of before.
     launch_key_memo: Any = field(init=False, default=None, eq=False, repr=False)
+    lists_memo: Any = field(init=False, default=None, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         _fits(self)
@@ -105,7 +106,15 @@ class ServerEntry:
 
         The one place where ``enabled`` is derived; everything else reads it from the model.
         """
-        return (self.include is None or bare in self.include) and bare not in self.exclude
+        included, excluded = self._lists()
+        return (included is None or bare in included) and bare not in excluded
+
+    def _lists(self) -> tuple[frozenset[str] | None, frozenset[str]]:
+        if self.lists_memo is None:
+            lists = (None if self.include is None else frozenset(self.include), frozenset(self.exclude))
+            object.__setattr__(self, "lists_memo", lists)
+        memo: tuple[frozenset[str] | None, frozenset[str]] = self.lists_memo
+        return memo
 
 
 @frozen

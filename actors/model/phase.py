@@ -10,7 +10,8 @@ report). A report of another generation than the lifecycle's speaks of an incarn
     (else it is meant to run)
     the report says needs_auth            →  needs_auth
     lifecycle: none, starting             →  starting (on probation: parked)
-               running                    →  ready when the report says connected and ready, else as starting
+               running                    →  ready when the report says connected and ready, else as starting; starting
+                                             too when it says ready alone: it was, and has been lost
                backing_off, parked        →  the same
                stopping                   →  starting: a restart or a replacement waits behind it
 """
@@ -60,7 +61,7 @@ def phase_of(entry: ServerEntry, status: ServerStatus) -> Phase:
         return "ready"
     if stage == "backing_off" or stage == "parked":
         return stage
-    if status.lifecycle is not None and status.lifecycle.probation:
+    if status.lifecycle is not None and status.lifecycle.probation and not (report is not None and report.ready):
         # Else its tools would come back for the time of each slow retry, and reshuffle the catalog.
         return "parked"
     return "starting"

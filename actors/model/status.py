@@ -69,7 +69,7 @@ class Report:
     Args:
         generation: of the incarnation that says it.
         connected: the handshake is alive.
-        ready: and its first list is in.
+        ready: its first list is in; when it is not connected any more: it was, and has been lost.
         list_error: one line why the newest listing failed, or None.
         pid: of the server process, or None.
         protocol_version: as negotiated, or None.

@@ -115,15 +115,18 @@ class History:
         What happens at one instant has no order in it, as that would be chance.
         """
         until = self.plan.heal_at
+        # What others have decides what of a server fits the budget: that is the budget's purpose.
+        apart = {each.number for each in self.calls if each.op.what == "wire" and self.plan.budget is not None}
+        tokens = {f"t{number}" for number in apart}
         happened: list[tuple[Any, ...]] = [
-            (note.at, note.what, note.connection, note.detail) for note in self.of(server) if note.at < until
+            (note.at, note.what, note.connection, note.detail)
+            for note in self.of(server)
+            if note.at < until and not (note.what in ("sent", "replied") and note.detail in tokens)
         ]
         happened += [
             (each.end or until, "call", each.number, each.outcome)
             for each in self.calls
-            if each.op.server == server
-            and (each.end is None or each.end < until)
-            and not (each.op.what == "wire" and self.plan.budget is not None)
+            if each.op.server == server and (each.end is None or each.end < until) and each.number not in apart
         ]
         happened += [
             (each.end or until, "ask", each.number, each.outcome)

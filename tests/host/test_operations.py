@@ -276,3 +276,45 @@ async def test_restarting_what_is_not_meant_to_run_is_refused(opened: Open) -> N
             await host.revive("bad")
         with pytest.raises(ServerUnavailable, match="disabled"):
             await host.call_tool("off", "x")
+
+
+async def test_what_cannot_be_a_name_is_refused_where_it_is_written(opened: Open) -> None:
+    anything: Any = None
+    async with opened(ScriptedServers(a=["x"])) as host:
+        await host.ready(timeout=5)
+        for operation in (
+            lambda: host.trust(anything),
+            lambda: host.plugin_remove(anything),
+            lambda: host.plugin_add(b"a", "b"),  # type: ignore[arg-type]
+            lambda: host.tool_set_enabled("a", anything, False),
+            lambda: host.server_set_enabled(anything, True),
+            lambda: host.apply("x"),  # type: ignore[arg-type]
+            lambda: host.call("mcp__a__x", {1: 2}),  # type: ignore[dict-item]
+            lambda: host.call_tool("a", "x", ["y"]),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(TypeError):
+                await operation()
+        with pytest.raises(ValueError, match="timeout"):
+            await host.call("mcp__a__x", timeout=math.nan)
+        assert await host.reload() is host.snapshot()
+
+
+async def test_an_operation_that_ends_the_coordinator_each_time_is_given_up_and_costs_nobody_else(
+    opened: Open, config_file: ConfigFile
+) -> None:
+    config_file.write({"a": {"command": "a"}})
+    edit = config_file.store.edit
+
+    def crashing(edits: Sequence[Any], previous: Any = None) -> Any:
+        if any(each.server == "cursed" for each in edits):
+            raise RuntimeError("a defect of ours")
+        return edit(edits, previous)
+
+    config_file.store.edit = crashing  # type: ignore[method-assign]
+    async with opened(ScriptedServers(a=["x"]), config_file.store) as host:
+        await host.ready(timeout=5)
+        with pytest.raises(ConfigError, match="given up"):
+            await host.plugin_add("cursed", "x")
+        snapshot = await host.tool_set_enabled("a", "x", False)
+        assert snapshot.model.config_error is None
+        assert snapshot.model.tool("a", "x").verdict == "excluded"

@@ -1,0 +1,115 @@
+"""Plays many plans and judges each: drawn from seeds, or systematically. What fails is shrunk and reported.
+
+Theory of operation
+    Each plan is played as it is and judged by the oracle. If servers were struck, it is played twice more, without the faults
+    of core actors and without any, and the timelines of the servers that were left alone are compared. It needs no pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from attrs import evolve, field, frozen
+
+from ..opening import open_host
+from .oracle import Violation, compare, judge
+from .play import Opener, play
+from .plans import Plan, doubles, draw, singles
+from .scripted import ScriptedServers
+from .shrink import shrink
+
+__all__ = ["Judged", "Kind", "examine", "explore", "shrunk", "systematic"]
+
+Kind = Literal["ok", "crash", "liveness", "correctness"]
+"""All was right · the run itself raised · something did not come to its end · something was wrong."""
+
+
+@frozen
+class Judged:
+    """A plan that was played, and what came of it.
+
+    Args:
+        plan: as played.
+        kind: how it went.
+        reasons: what was wrong, one line each.
+        invariants: which of the design's were broken.
+        trace: (virtual seconds, who, what), of the run as planned.
+        seconds, steps: virtual seconds and task steps that it took.
+    """
+
+    plan: Plan
+    kind: Kind
+    reasons: tuple[str, ...]
+    invariants: frozenset[int]
+    trace: tuple[tuple[float, str, str], ...] = field(repr=False)
+    seconds: float
+    steps: int
+
+
+def examine(
+    plan: Plan, *, opener: Opener = open_host, servers: Callable[..., ScriptedServers] = ScriptedServers
+) -> Judged:
+    """Play a plan and judge it.
+
+    Args:
+        plan: what to play.
+        opener: `open_host`, or what stands in for it.
+        servers: makes the scripted servers from name → script.
+    """
+    result, history = play(plan, opener=opener, servers=servers)
+    violations = judge(history)
+    if plan.struck() and result.verdict == "ok":
+        struck, bare = plan.without(core=True), plan.without(core=True, servers=True)
+        among = history if struck == plan else play(struck, opener=opener, servers=servers)[1]
+        violations += compare(among, play(bare, opener=opener, servers=servers)[1])
+    trace = tuple(sorted([*result.trace, *((n.at, f"{n.server}#{n.connection}", f"{n.what} {n.detail}") for n in history.notes)], key=lambda each: each[0]))  # fmt: skip  # noqa: E501
+    kind: Kind = result.verdict
+    if kind == "ok" and violations:
+        kind = "liveness" if all(each.kind == "liveness" for each in violations) else "correctness"
+    reasons = tuple(dict.fromkeys([*([result.reason] if result.reason else []), *map(str, violations)]))
+    return Judged(plan, kind, reasons, _broken(violations), trace, result.seconds, result.steps)
+
+
+def _broken(violations: Iterable[Violation]) -> frozenset[int]:
+    return frozenset(each.invariant for each in violations)
+
+
+def explore(seeds: Iterable[int], **how: object) -> Iterator[Judged]:
+    """Draw, play and judge a plan for each seed.
+
+    Args:
+        seeds: from which plans are drawn.
+        how: as `examine` takes it.
+    """
+    for seed in seeds:
+        yield examine(draw(seed), **how)  # type: ignore[arg-type]
+
+
+def systematic(*, pairs: bool = True) -> Iterator[Plan]:
+    """The plans of the systematic mode: every single fault, and then, if asked for, every two that can meet."""
+    yield from singles()
+    if pairs:
+        yield from doubles()
+
+
+def shrunk(judged: Judged, *, tries: int = 150, **how: object) -> Judged:
+    """The least plan that fails in the same way: of the same kind, and (unless it crashed) breaking an invariant in common.
+
+    Args:
+        judged: a failure.
+        tries: how many plans are played at most.
+        how: as `examine` takes it.
+    """
+    best = judged
+
+    def fails(plan: Plan) -> bool:
+        nonlocal best
+        again = examine(evolve(plan), **how)  # type: ignore[arg-type]
+        same = again.kind == judged.kind and (not judged.invariants or bool(again.invariants & judged.invariants))
+        if same:
+            best = again
+        return same
+
+    shrink(judged.plan, fails, tries=tries)
+    return best
