@@ -1,4 +1,4 @@
-"""What only real threads, files and processes show: a store that hangs, a host that is killed in the middle of an end."""
+"""What only real threads, files and processes show: a store that hangs, an end cut short, a subscription that breaks off."""
 
 from __future__ import annotations
 
@@ -84,3 +84,47 @@ async def test_nothing_is_left_when_the_host_is_killed_while_it_ends_its_servers
         host.kill()
         host.wait()
         host.stdout.close()
+
+
+BREAKS_OFF = textwrap.dedent("""
+    import json, sys
+
+    def send(**message):
+        print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+    complete = {"resultType": "complete"}
+    fresh = {**complete, "ttlMs": 0, "cacheScope": "private"}
+    names, listening = ["break_off"], None
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, id_ = message.get("method"), message.get("id")
+        if method == "server/discover":
+            capabilities = {"tools": {"listChanged": True}}
+            send(id=id_, result={**fresh, "supportedVersions": ["2026-07-28"], "capabilities": capabilities})
+        elif method == "tools/list":
+            send(id=id_, result={**fresh, "tools": [{"name": n, "inputSchema": {"type": "object"}} for n in names]})
+        elif method == "subscriptions/listen":
+            listening = id_
+            meta = {"io.modelcontextprotocol/subscriptionId": id_}
+            wanted = message["params"]["notifications"]
+            send(method="notifications/subscriptions/acknowledged", params={"_meta": meta, "notifications": wanted})
+        elif method == "tools/call":
+            names.append("late")
+            send(id=listening, error={"code": -32603, "message": "out of subscriptions"})
+            send(id=id_, result={**complete, "content": [{"type": "text", "text": "done"}]})
+        elif id_ is not None:
+            send(id=id_, error={"code": -32601, "message": "Method not found"})
+""")
+
+
+async def test_a_subscription_that_breaks_off_is_opened_again_and_what_was_missed_is_listed(project: Project) -> None:
+    project.write(a={"command": sys.executable, "args": ["-I", "-S", "-c", BREAKS_OFF]})
+    async with open_host(project.path) as host:
+        assert await host.ready(timeout=PATIENCE)
+        pid = host.snapshot().model.server("a").pid
+        await host.call("mcp__a__break_off", {}, timeout=PATIENCE)
+        with trio.fail_after(PATIENCE):
+            async for snapshot in host.changes():
+                if snapshot.model.tool("a", "late") is not None:
+                    break
+        assert host.snapshot().model.server("a").pid == pid
