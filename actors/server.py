@@ -179,7 +179,7 @@ class _Incarnation:
             missing = "the handshake" if connection is None else "its tool list"
             tail = opening.stderr_tail()
             said = [line.strip() for line in tail.splitlines() if line.strip()]
-            words = f"; it said: {said[-1][:200]}" if said else ""
+            words = f"; it said: {''.join(filter(str.isprintable, said[-1]))[:200]}" if said else ""
             raise ConnectionFailed(
                 f"no answer within {patience:g} s (it waited for {missing}){words}", stderr_tail=tail
             )

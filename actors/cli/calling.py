@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,15 +34,26 @@ def parse_arguments(text: str) -> dict[str, Any]:
         CliError: the text is not one JSON object.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         raise CliError(Exit.USAGE, f"the arguments are not JSON: {error.msg} at {place} of {text!r}") from None
+    except ValueError as error:
+        raise CliError(Exit.USAGE, f"the arguments are not usable JSON: {error}") from None
     except RecursionError:
         raise CliError(Exit.USAGE, "the arguments are not usable JSON: they nest too deep") from None
     if not isinstance(value, dict):
         raise CliError(Exit.USAGE, f'the arguments must be a JSON object like {{"key": 1}}, not {text!r}')
     return value
+
+
+def _refuse_number(text: str) -> float:
+    raise ValueError(f"there is no number {text[:40]}")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_number(text)
 
 
 def origin_of(config: Config, name: str) -> tuple[ServerEntry, str] | None:

@@ -76,7 +76,12 @@ def chaos(
     least = shrunk(failed)
     file = Path(replay) if replay is not None else None if keep is None else store(least, Path(keep))
     if as_json:
-        value = {"ok": False, "runs": count, "seconds": round(time.monotonic() - started, 2), "kind": least.kind}
+        value: dict[str, Any] = {
+            "ok": False,
+            "runs": count,
+            "seconds": round(time.monotonic() - started, 2),
+            "kind": least.kind,
+        }
         value |= {"seed": failed.plan.seed, "reasons": list(least.reasons), "plan": literal(least.plan)}
         print_json({"schema": SCHEMA, **value, "versions": versions(), "file": None if file is None else str(file)})
     else:

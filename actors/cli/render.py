@@ -57,9 +57,11 @@ def summary(text: str | None) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; plain ASCII when stdout is not UTF-8."""
+    """One JSON document on stdout; plain ASCII when stdout is not UTF-8, or a terminal that it might drive."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=2, ensure_ascii=not utf8)
+    if sys.stdout.isatty() and not text.replace("\n", "").isprintable():
+        text = json.dumps(value, indent=2)
     try:
         print(text)
     except UnicodeEncodeError:  # a lone surrogate

@@ -15,6 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from .lines import LineSplitter
+from .rpc import decode
 
 __all__ = ["SdkPipes"]
 
@@ -70,8 +71,8 @@ class SdkPipes:
 
     async def _take(self, line: bytes) -> None:
         try:
-            message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
-        except ValueError:
+            message = jsonrpc_message_adapter.validate_python(decode(line), by_name=False)
+        except (ValueError, RecursionError):
             self.last_garbage = line[:200].decode("utf-8", "replace").strip()
             return
         await self._to_session.send(SessionMessage(message))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from .atomic import write_atomic
 from .config_edit import Draft
 from .config_read import Document, Reader
 from .jsonc import decode
+from .regular import read_regular
 from .trust import TrustStore
 
 __all__ = ["FileStore", "MemoryStore"]
@@ -122,14 +122,11 @@ class FileStore:
     def _bytes(self) -> bytes:
         file = str(self.path)
         try:
-            with self.path.open("rb") as stream:
-                if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                    raise ConfigError("this is not a regular file", file=file)
-                return stream.read()
+            return read_regular(self.path)
         except IsADirectoryError:
             raise ConfigError("this is a folder, not a file", file=file) from None
-        except FileNotFoundError:
-            raise _Missing("there is no such file", file=file) from None
+        except FileNotFoundError as error:
+            raise ConfigError("there is no such file", file=file) from error  # the cause tells `_is_missing`
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from None
 
@@ -161,7 +158,9 @@ class FileStore:
         """What the edits come to when they change nothing of the text as it is now; None when they do, or may."""
         try:
             _, document = self._read(previous)
-        except _Missing:
+        except ConfigError as error:
+            if not _is_missing(error):
+                raise
             return None
         draft, refused = self._draft(document, edits)
         if draft.finish().source.text != document.source.text:
@@ -201,8 +200,8 @@ class FileStore:
         """One round under the lock; None when somebody else wrote meanwhile."""
         try:
             data, document = self._read(previous)
-        except _Missing:
-            if not any(isinstance(edit, AddServer) for edit in edits):
+        except ConfigError as error:
+            if not _is_missing(error) or not any(isinstance(edit, AddServer) for edit in edits):
                 raise
             data, document = b"", self._reader.read(_NEW)
         draft, refused = self._draft(document, edits)
@@ -245,8 +244,8 @@ class FileStore:
         return evolve(config, servers=servers)
 
 
-class _Missing(ConfigError):
-    """The file is not there."""
+def _is_missing(error: ConfigError) -> bool:
+    return isinstance(error.__cause__, FileNotFoundError)
 
 
 class MemoryStore:

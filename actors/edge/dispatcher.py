@@ -48,12 +48,11 @@ from mcp.shared.jsonrpc_dispatcher import (
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
 from opentelemetry.trace import INVALID_SPAN, get_current_span
-from pydantic_core import from_json
 
 from .inbound import InboundContext
 from .lines import DEFAULT_MAX_LINE, LineSplitter
 from .outbox import MAX_OUTBOX, Outbox
-from .rpc import CLOSED, LOG, Call, ConnectionClosed, encode, error_data, meant_for
+from .rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite, meant_for
 
 __all__ = ["PipeDispatcher"]
 
@@ -221,7 +220,8 @@ class PipeDispatcher:
             ticket = self._outbox.post(line, alone=len(self._pending) == 1)
             outcome = await call.wait()
         except trio.Cancelled:
-            if ticket is not None and not self._outbox.take_back(ticket) and opts.get("cancel_on_abandon", True):
+            unanswered = ticket is not None and call.outcome is None and not self._outbox.take_back(ticket)
+            if unanswered and opts.get("cancel_on_abandon", True):
                 reason = "the caller gave up"
                 cancel = {"requestId": wire_id, "reason": reason}
                 self._outbox.post(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
@@ -288,16 +288,22 @@ class PipeDispatcher:
                 return
 
     def _on_line(self, line: bytes) -> None:
+        """Take one line, whatever it is: nothing in it ends the reader."""
         try:
-            message = from_json(line)
-        except ValueError:
-            try:
-                message = from_json(line.decode("utf-8", "replace"))
-            except ValueError as error:
-                if line.strip():
-                    self._on_garbage(line)
-                    self._settle_unreadable(line, f"its response is not valid JSON ({error})")
-                return
+            message = decode(line)
+        except ValueError as error:
+            if line.strip():
+                self._on_garbage(line)
+                self._settle_unreadable(line, f"its response is not valid JSON ({error})")
+            return
+        try:
+            self._on_message(message, line)
+        except Exception:
+            LOG.exception("a message could not be taken and is dropped: %r", line[:200])
+            self._on_garbage(line)
+            self._settle_unreadable(line, "its response cannot be read")
+
+    def _on_message(self, message: Any, line: bytes) -> None:
         if type(message) is not dict or message.get("jsonrpc") != "2.0":
             self._on_garbage(line)
             return
@@ -353,24 +359,10 @@ class PipeDispatcher:
     def _on_progress(self, params: dict[str, Any]) -> None:
         token = as_request_id(params.get("progressToken"))
         call = None if token is None else self._pending.get(coerce_request_id(token))
-        progress = params.get("progress")
-        if (
-            call is None
-            or call.progress is None
-            or isinstance(progress, bool)
-            or not isinstance(progress, (int, float))
-        ):
-            return
-        total = params.get("total")
-        message = params.get("message")
-        call.progress.append(
-            (
-                float(progress),
-                float(total) if isinstance(total, (int, float)) else None,
-                message if isinstance(message, str) else None,
-            )
-        )
-        call.wake()
+        progress = finite(params.get("progress"))
+        if call is not None and progress is not None:
+            message = params.get("message")
+            call.tell(progress, finite(params.get("total")), message if isinstance(message, str) else None)
 
     async def _notify_loop(self, on_notify: OnNotify) -> None:
         while True:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from .regular import read_regular
+
 __all__ = ["parse_env_file", "read_env_file"]
 
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*=[ \t]*(.*)", re.ASCII)
@@ -80,7 +82,7 @@ def read_env_file(file: Path) -> dict[str, str]:
         ValueError: it cannot be read; one line, without its path.
     """
     try:
-        text = file.read_text("utf-8")
+        text = read_regular(file).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise ValueError("cannot be read: it is not UTF-8") from None
     except OSError as error:

@@ -28,6 +28,7 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
+from ..model.status import ToolDef
 from ..ports import ConnectionLost, Era, ListFailed, Listing, Progress
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
@@ -54,20 +55,25 @@ class Link:
     """One live MCP connection; fulfils `ports.Connection`.
 
     Args:
+        server: its name in the configuration.
         wire: below.
         session: initialised.
         era: as agreed on.
         on_list_changed: called, never waiting, when the tool list may have changed.
     """
 
-    def __init__(self, wire: Wire, session: ClientSession, era: Era, on_list_changed: Callable[[], None]) -> None:
+    def __init__(
+        self, server: str, wire: Wire, session: ClientSession, era: Era, on_list_changed: Callable[[], None]
+    ) -> None:
         self.era = era
+        self._server = server
         self._wire = wire
         self._session = session
         self._on_list_changed = on_list_changed
         self._lost = trio.Event()
         self._reason = ""
         self._listed = False
+        self._tools: tuple[ToolDef, ...] = ()
 
     @property
     def pid(self) -> int | None:
@@ -108,12 +114,15 @@ class Link:
             return Listing(())
         scrub = self._wire.scrub
         try:
-            listing = await list_all(self._session)
+            listing = await list_all(self._session, self._server, self._tools)
         except MCPError as error:
             await self._raise_when_lost(error)
-            raise ListFailed(one_line(scrub(f"tools/list was refused: {_said(error)}"))) from None
+            raise ListFailed(one_line(scrub(f"refused: {_said(error)}"))) from None
         except ValidationError as error:
-            raise ListFailed(one_line(scrub(f"tools/list gave no tool list: {explain_validation(error)}"))) from None
+            raise ListFailed(one_line(scrub(f"no tool list: {explain_validation(error)}"))) from None
+        except ValueError as error:
+            raise ListFailed(one_line(scrub(f"it cannot be read: {error}"))) from None
+        self._tools = listing.tools
         return Listing(listing.tools, tuple(one_line(scrub(problem)) for problem in listing.problems))
 
     async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> CallToolResult:
@@ -138,7 +147,7 @@ class Link:
         except ValidationError as error:
             return self._error(f"The server answered with an invalid result: {explain_validation(error)}")
         except ValueError as error:
-            return self._error(f"The call could not be sent: {error}")
+            return self._error(f"The call could not be sent, or its answer not be read: {error}")
         if isinstance(result, InputRequiredResult):
             asked = ", ".join(sorted(result.input_requests or ())) or "more input"
             return self._error(f"The tool asks for input that this host cannot give ({asked}); nothing was done.")
@@ -201,11 +210,12 @@ class Link:
 
 @asynccontextmanager
 async def open_link(
-    wire: Wire, known: Era | None, probe_seconds: float, on_list_changed: Callable[[], None]
+    server: str, wire: Wire, known: Era | None, probe_seconds: float, on_list_changed: Callable[[], None]
 ) -> AsyncIterator[Link]:
     """Enter a session over a wire and shake hands; leaving ends the session, not the wire.
 
     Args:
+        server: its name in the configuration.
         wire: just opened.
         known: the era this server was last met in.
         probe_seconds: see `negotiate`.
@@ -235,7 +245,7 @@ async def open_link(
             refused = await _refusal(wire, known, error)
         else:
             try:
-                yield Link(wire, session, era, on_list_changed)
+                yield Link(server, wire, session, era, on_list_changed)
             except BaseException as error:
                 raised = error
     if refused is not None:

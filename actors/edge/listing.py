@@ -10,11 +10,16 @@ would not validate are taken out, each with a problem line, and the rest is what
     no cursor, or ``""``   are done
     a cursor seen before   stop with a problem line: it would go round for ever
     only names we have     the same
+    more than `MAX_TOOLS`  take the first ones, and stop with a problem line
+
+A page of many tools must not hold up the other servers: the tap hands it to the session in slices of `SLICE` tools, as if they
+were pages, and lets others run between two of them. What the projection will want to know of each tool is then found out here
+as well, a slice at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -26,26 +31,56 @@ from mcp_types import methods as sdk_methods
 from pydantic import ValidationError
 
 from ..model.status import ToolDef
+from ..model.tool import prepare
 from ..ports import Listing
 from .wire import one_line
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
-__all__ = ["MAX_PAGES", "Tap", "list_all"]
+__all__ = ["MAX_PAGES", "MAX_PROBLEMS", "MAX_TOOLS", "SLICE", "Tap", "explain_validation", "list_all"]
 
 MAX_PAGES = 1000
 """Pages asked for before a list is taken for endless."""
 
 
+MAX_TOOLS = 10_000
+"""Tools looked at of one server; those beyond are left out."""
+
+MAX_PROBLEMS = 100
+"""Problem lines of one list; of those beyond only the number is said."""
+
+SLICE = 100
+"""Tools validated, converted and judged at a time, before others may run."""
+
+
 @define
 class _Page:
-    """One page as it passes the tap: what is kept of it, and what was wrong with it."""
+    """One page on its way through the tap, a slice at a time.
+
+    Args:
+        version: of the protocol.
+        room: how many of its tools are looked at.
+        tools: of the slice that was handed on last: what is kept of it.
+        problems: what was wrong with that slice, or with the page.
+        names: of the tools of all its slices.
+        cursor: of the next page.
+        frame: the page without its tools; None before it is here.
+        rest: its tools that were not handed on yet.
+        handed_on: how many were.
+        cut: whether it had more tools than room.
+    """
 
     version: str
+    room: int = MAX_TOOLS
     tools: list[dict[str, Any]] = field(factory=list)
     problems: list[str] = field(factory=list)
+    names: set[str] = field(factory=set)
     cursor: str | None = None
+    frame: dict[str, Any] | None = None
+    rest: list[Any] = field(factory=list)
+    handed_on: int = 0
+    cut: bool = False
 
 
 _awaited: ContextVar[_Page | None] = ContextVar("the page this task waits for", default=None)
@@ -67,11 +102,18 @@ class Tap:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """As the inner one's; a page of tools that `list_all` waits for comes out sifted."""
-        raw = await self._inner.send_raw_request(method, params, opts)
-        if method == "tools/list" and (page := _awaited.get()) is not None:
-            return _sift(raw, page)
-        return raw
+        """As the inner one's; a page of tools that `list_all` waits for comes out sifted, and in slices."""
+        page = _awaited.get() if method == "tools/list" else None
+        if page is None:
+            return await self._inner.send_raw_request(method, params, opts)
+        if page.frame is None:
+            raw = await self._inner.send_raw_request(method, params, opts)
+            if not isinstance(raw.get("tools"), list):
+                return raw  # no list of tools at all: the session's validation says so
+            page.frame = _frame(raw, page)
+        else:
+            await trio.lowlevel.checkpoint()
+        return _sift(page, page.frame)
 
     async def run(
         self,
@@ -88,11 +130,13 @@ class Tap:
             self._on_ended()
 
 
-async def list_all(session: ClientSession) -> Listing:
+async def list_all(session: ClientSession, server: str, known: Iterable[ToolDef] = ()) -> Listing:
     """Ask for all pages of the tool list.
 
     Args:
         session: initialised, over a `Tap`.
+        server: its name in the configuration.
+        known: the tools listed before; one that is advertised again as it was is the same object.
 
     Returns:
         Every tool that can be understood, in the order advertised, each name once; and what was left out.
@@ -102,61 +146,98 @@ async def list_all(session: ClientSession) -> Listing:
         ValidationError: a page is no list of tools at all.
     """
     tools: dict[str, ToolDef] = {}
+    old = {tool.bare: tool for tool in known}
     problems: list[str] = []
+    stopped: str | None = None
     cursors: set[str] = set()
     cursor: str | None = None
+    room = MAX_TOOLS
     for number in range(1, MAX_PAGES + 1):
-        page = await _ask(session, cursor)
-        new = _take(page, tools, problems)
+        page = _Page(session.protocol_version or "2025-11-25", room)
+        before = len(tools)
+        await _take_page(session, server, cursor, page, tools, old, problems)
+        room -= page.handed_on
         cursor = page.cursor
+        if page.cut or (cursor and not room):
+            stopped = f"the tool list has more than {MAX_TOOLS} tools; those beyond are left out"
+            break
         if not cursor:
             break
         if cursor in cursors:
-            problems.append(f"page {number} of the tool list leads back to an earlier one; stopped there")
+            stopped = f"page {number} of the tool list leads back to an earlier one; stopped there"
             break
-        if page.tools and not new:
-            problems.append(f"page {number} of the tool list has only tools of earlier pages; stopped there")
+        if page.names and len(tools) == before:
+            stopped = f"page {number} of the tool list has only tools of earlier pages; stopped there"
             break
         cursors.add(cursor)
     else:
-        problems.append(f"the tool list has more than {MAX_PAGES} pages; stopped there")
+        stopped = f"the tool list has more than {MAX_PAGES} pages; stopped there"
+    if len(problems) > MAX_PROBLEMS:
+        problems[MAX_PROBLEMS:] = [f"and {len(problems) - MAX_PROBLEMS} more faults of tools"]
+    if stopped is not None:
+        problems.append(stopped)
     return Listing(tuple(tools.values()), tuple(problems))
 
 
-async def _ask(session: ClientSession, cursor: str | None) -> _Page:
-    page = _Page(session.protocol_version or "2025-11-25")
+async def _take_page(
+    session: ClientSession,
+    server: str,
+    cursor: str | None,
+    page: _Page,
+    tools: dict[str, ToolDef],
+    old: Mapping[str, ToolDef],
+    problems: list[str],
+) -> None:
+    """Ask for one page, and add its new tools and its problems."""
     token = _awaited.set(page)
     try:
-        result = await session.list_tools(params=None if cursor is None else PaginatedRequestParams(cursor=cursor))
+        while True:
+            await _ask(session, cursor, page)
+            added = _take(page, tools, old, problems)
+            if len(tools) > SLICE:
+                await trio.lowlevel.checkpoint()
+                for each in added:
+                    if each.prepared_memo is None:
+                        prepare(server, each)
+            if not page.rest:
+                break
+            cursor = _REST
     finally:
         _awaited.reset(token)
+
+
+_REST = "the rest of this page"  # never sent: the tap answers it
+
+
+async def _ask(session: ClientSession, cursor: str | None, page: _Page) -> None:
+    result = await session.list_tools(params=None if cursor is None else PaginatedRequestParams(cursor=cursor))
     kept = {tool.name for tool in result.tools}
     for tool in page.tools:
         if tool["name"] not in kept:
             page.problems.append(f"tool {tool['name']!r} left out: its x-mcp-header annotations are invalid")
     page.tools = [tool for tool in page.tools if tool["name"] in kept]
-    return page
 
 
-def _take(page: _Page, tools: dict[str, ToolDef], problems: list[str]) -> bool:
-    """Add the new tools of a page; returns whether there were any."""
-    new = False
+def _take(page: _Page, tools: dict[str, ToolDef], old: Mapping[str, ToolDef], problems: list[str]) -> list[ToolDef]:
+    """Add the new tools of a slice, and its problems; returns those tools."""
+    added: list[ToolDef] = []
     problems += page.problems
-    seen: set[str] = set()
     for raw in page.tools:
         name = raw["name"]
-        if name in seen:
+        if name in page.names:
             problems.append(f"tool {name!r} is listed twice; the first one counts")
-        seen.add(name)
+        page.names.add(name)
         if name in tools:
             continue
         try:
-            tools[name] = _tool_def(raw)
+            made = _tool_def(raw)
+            before = old.get(name)
+            tools[name] = before if before is not None and before == made else made
         except RecursionError:
             problems.append(f"tool {name!r} left out: its schema is nested too deeply")
             continue
-        new = True
-    return new
+        added.append(tools[name])
+    return added
 
 
 def _tool_def(raw: dict[str, Any]) -> ToolDef:
@@ -170,40 +251,50 @@ def _tool_def(raw: dict[str, Any]) -> ToolDef:
     )
 
 
-def _sift(raw: dict[str, Any], page: _Page) -> dict[str, Any]:
-    """Take out of a raw page what would make the whole of it invalid."""
-    listed = raw.get("tools")
-    if not isinstance(listed, list):
-        return raw  # no list of tools at all: the session's validation says so
-    raw = dict(raw)
+def _frame(raw: dict[str, Any], page: _Page) -> dict[str, Any]:
+    """A raw page without its tools, which go to ``page.rest``; mended where it would make the whole of it invalid."""
+    listed = raw["tools"]
+    page.rest, page.cut = listed[: page.room], len(listed) > page.room
+    frame = {**raw, "tools": []}
     cursor = raw.get("nextCursor")
     if cursor is not None and not isinstance(cursor, str):
         page.problems.append(
             f"the tool list goes on at a cursor that is no string ({one_line(repr(cursor), 60)}); stopped there"
         )
-        cursor = raw["nextCursor"] = None
-    if cursor is None:
-        raw.pop("nextCursor", None)
+        cursor = None
     page.cursor = cursor
-    bare_page = {**raw, "tools": []}
-    if (complaint := _complaint(bare_page, page.version)) is not None:
+    if cursor is None:
+        frame.pop("nextCursor", None)
+    if (complaint := _complaint(frame, page.version)) is not None:
         # The page's frame is wrong, though its tools may be right: give it the frame the protocol wants.
         page.problems.append(f"the tool list is framed wrongly ({complaint})")
-        bare_page = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        frame = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
         if cursor is not None:
-            bare_page["nextCursor"] = cursor
-    if _complaint({**bare_page, "tools": listed}, page.version) is None:
+            frame["nextCursor"] = cursor
+    return frame
+
+
+def _sift(page: _Page, frame: dict[str, Any]) -> dict[str, Any]:
+    """The next slice of a page, without what would make the whole of it invalid."""
+    if page.handed_on:
+        page.problems = []
+    listed, page.rest = page.rest[:SLICE], page.rest[SLICE:]
+    if page.rest:
+        frame = {**frame, "nextCursor": _REST}  # else the session took the first slice for a complete list
+    if _complaint({**frame, "tools": listed}, page.version) is None:
         page.tools = listed
     else:
-        for position, tool in enumerate(listed):
-            complaint = _complaint({**bare_page, "tools": [tool]}, page.version)
+        page.tools = []
+        for position, tool in enumerate(listed, page.handed_on):
+            complaint = _complaint({**frame, "tools": [tool]}, page.version)
             if complaint is None:
                 page.tools.append(tool)
             else:
                 name = tool.get("name") if isinstance(tool, dict) else None
                 which = f"tool {name!r}" if isinstance(name, str) else f"the tool at position {position}"
                 page.problems.append(f"{one_line(which, 100)} left out: {complaint}")
-    return {**bare_page, "tools": page.tools}
+    page.handed_on += len(listed)
+    return {**frame, "tools": page.tools}
 
 
 def _complaint(raw: dict[str, Any], version: str) -> str | None:
@@ -213,7 +304,7 @@ def _complaint(raw: dict[str, Any], version: str) -> str | None:
         ListToolsResult.model_validate(raw, by_name=False)
     except ValidationError as error:
         return explain_validation(error)
-    except RecursionError:
+    except (ValueError, RecursionError):  # a serializer's limit on depth
         return "nested too deeply"
     return None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import re
 from collections import deque
 from typing import Any
@@ -11,14 +13,29 @@ import trio
 from mcp.shared.dispatcher import ProgressFnT, coerce_request_id
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
-__all__ = ["CLOSED", "LOG", "MAX_PROGRESS", "Call", "ConnectionClosed", "encode", "error_data", "meant_for"]
+__all__ = [
+    "CLOSED",
+    "LOG",
+    "MAX_PROGRESS",
+    "MAX_PROGRESS_BUSY",
+    "Call",
+    "ConnectionClosed",
+    "decode",
+    "encode",
+    "error_data",
+    "finite",
+    "meant_for",
+]
 
 LOG = logging.getLogger("playbill.edge")
 
 MAX_PROGRESS = 256
 """Progress notifications waiting for one caller; beyond, the oldest is dropped."""
+
+MAX_PROGRESS_BUSY = 16
+"""The same while its callback runs: a slow one is told the newest, and the result does not wait for more than these."""
 
 CLOSED = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
 """The outcome of what was pending when the connection ended; told from a server's own error by its identity."""
@@ -27,6 +44,11 @@ _RESPONSE_HEAD = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*,\s*"[re]'
 )
 """The beginning of a response, as far as its ``result`` or ``error``; a request would go on with ``method``."""
+
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+"""One escape in a JSON text, a pair of surrogates as one; the group is there for a surrogate without its other half."""
 
 
 class ConnectionClosed(MCPError):
@@ -40,18 +62,26 @@ class Call:
     """A one-shot cell: one pending request and the task that waits for it.
 
     Args:
-        on_progress: run in the waiting task for each item appended to `progress`, or None.
+        on_progress: run in the waiting task for each item given to `tell`, or None.
     """
 
-    __slots__ = ("on_progress", "outcome", "progress", "task")
+    __slots__ = ("_busy", "_progress", "on_progress", "outcome", "task")
 
     def __init__(self, on_progress: ProgressFnT | None) -> None:
         self.task: trio.lowlevel.Task | None = None
         self.outcome: dict[str, Any] | ErrorData | None = None
         self.on_progress = on_progress
-        self.progress: deque[tuple[float, float | None, str | None]] | None = None
-        if on_progress is not None:
-            self.progress = deque(maxlen=MAX_PROGRESS)
+        self._progress: deque[tuple[float, float | None, str | None]] = deque(maxlen=MAX_PROGRESS)
+        self._busy = False
+
+    def tell(self, progress: float, total: float | None, message: str | None) -> None:
+        """Have the callback run with this; in vain once there is an outcome, which no flood may hold up. Never waits."""
+        if self.on_progress is None or self.outcome is not None:
+            return
+        while self._busy and len(self._progress) >= MAX_PROGRESS_BUSY:
+            self._progress.popleft()
+        self._progress.append((progress, total, message))
+        self.wake()
 
     def settle(self, outcome: dict[str, Any] | ErrorData) -> None:
         """Give it its outcome; the first one stays. Never waits."""
@@ -68,12 +98,15 @@ class Call:
     async def wait(self) -> dict[str, Any] | ErrorData:
         """Wait for the outcome, and run the progress callbacks meanwhile. A checkpoint unless it is settled already."""
         while True:
-            if self.progress:
+            if self._progress:
                 assert self.on_progress is not None
+                self._busy = True
                 try:
-                    await self.on_progress(*self.progress.popleft())
+                    await self.on_progress(*self._progress.popleft())
                 except Exception:
                     LOG.exception("a progress callback raised")
+                finally:
+                    self._busy = False
             elif self.outcome is not None:
                 return self.outcome
             else:
@@ -83,6 +116,50 @@ class Call:
     def _abort(self, _: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
         self.task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+def decode(line: bytes) -> Any:
+    """A line as JSON, leniently: one bad string or a deep schema must not cost all the rest of its message.
+
+    Bytes that are not UTF-8 and surrogates without their other half become U+FFFD; what nests deeper than the fast parser
+    takes, and integers of more digits than it takes, are left to the standard library.
+
+    Raises:
+        ValueError: it is no JSON, or nests deeper than Python's stack.
+    """
+    try:
+        return from_json(line)
+    except ValueError:
+        pass
+    text = line.decode("utf-8", "replace")
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPE.sub(lambda found: found[0] if found[1] is None else "\N{REPLACEMENT CHARACTER}", text)
+    try:
+        return from_json(text)
+    except ValueError as error:
+        reason = error
+    try:
+        return json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError):
+        raise reason from None
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        return float(digits)
+
+
+def finite(number: Any) -> float | None:
+    """A JSON number as a float; None when it is no number, or none that a float can hold."""
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return None
+    try:
+        value = float(number)
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def encode(message: dict[str, Any]) -> bytes:
@@ -101,7 +178,10 @@ def error_data(error: Any) -> ErrorData:
     """The ``error`` of a response, whatever it is."""
     if isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str):
         return ErrorData(code=error["code"], message=error["message"], data=error.get("data"))
-    text = error if isinstance(error, str) else to_json(error, inf_nan_mode="null").decode("utf-8", "replace")
+    try:
+        text = error if isinstance(error, str) else to_json(error, inf_nan_mode="null").decode("utf-8", "replace")
+    except ValueError:  # it nests deeper than that can write
+        text = f"a {type(error).__name__}"
     return ErrorData(code=INTERNAL_ERROR, message=f"invalid error response: {text[:200]}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -103,7 +104,13 @@ class Wire:
         return False
 
 
+_SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+"""What drives a terminal: a control sequence (colours, moves), or a command up to its end (titles, links)."""
+
+
 def one_line(text: str, limit: int = 500) -> str:
-    """Fold a text into one line of at most ``limit`` characters."""
-    text = " ".join(text.split())
+    """Fold a text into one line of at most ``limit`` characters, without control characters or what they begin."""
+    text = " ".join(_SEQUENCE.sub("", text).split())
+    if not text.isprintable():
+        text = "".join(char for char in text if char.isprintable())
     return text if len(text) <= limit else text[: limit - 1] + "…"

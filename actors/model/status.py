@@ -6,7 +6,7 @@ the lifecycle is at the same generation.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import field, frozen
 
@@ -35,6 +35,8 @@ class ToolDef:
     input_schema: FrozenDict = field(default=FrozenDict(type="object"), converter=freeze)
     output_schema: FrozenDict | None = field(default=None, converter=freeze)
     annotations: FrozenDict | None = field(default=None, converter=freeze)
+    # What `tool.prepare` made of it, for the projection: judging and hashing a long list at once would hold up the rest.
+    prepared_memo: Any = field(init=False, default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from .schema import canonical, judge
 from .snapshot import ToolRef, ToolState, Verdict, WireTool
 from .status import ToolDef
 
-__all__ = ["Tool", "encode", "make_tools", "one_line"]
+__all__ = ["Tool", "encode", "make_tools", "one_line", "prepare"]
 
 _NO_SCHEMA = FrozenDict()
 _STATES_KEPT = 8  # verdicts a tool remembers
@@ -109,7 +109,26 @@ def _typed(source: ToolDef) -> FrozenDict:
     return FrozenDict({**source.input_schema, "type": "object"})
 
 
-def _make_tool(server: str, bare: str, source: ToolDef, old: Tool | None) -> Tool:
+def prepare(server: str, source: ToolDef) -> None:
+    """Judge and hash a definition before the projection asks for it; for who can let others run between two of them.
+
+    Args:
+        server: the name of the server.
+        source: the definition, which keeps what was made of it. Never raises, and changes no result.
+    """
+    bare = _bare(source)
+    if bare is not None:
+        object.__setattr__(source, "prepared_memo", _make_tool(server, bare, source))
+
+
+def _prepared(server: str, bare: str, source: ToolDef) -> Tool:
+    made = getattr(source, "prepared_memo", None)
+    if isinstance(made, Tool) and made.source is source and made.wire.server == server:
+        return made
+    return _make_tool(server, bare, source)
+
+
+def _make_tool(server: str, bare: str, source: ToolDef) -> Tool:
     try:
         flaw = judge(source)
         if flaw is not None:
@@ -125,10 +144,14 @@ def _make_tool(server: str, bare: str, source: ToolDef, old: Tool | None) -> Too
         digest = encode(wire)
     except Exception as error:
         return _flawed(server, bare, source, f"its definition cannot be used: {one_line(error)}")
-    if old is not None and old.digest == digest:
-        # Advertised again, byte for byte: keep the objects, and with them the order in which a reader sees the keys.
-        return Tool(source, old.wire, None, digest, old.ref)
     return Tool(source, wire, None, digest, ToolRef(server, bare))
+
+
+def _same_or(tool: Tool, old: Tool | None) -> Tool:
+    if old is not None and tool.digest and old.digest == tool.digest:
+        # Advertised again, byte for byte: keep the objects, and with them the order in which a reader sees the keys.
+        return Tool(tool.source, old.wire, None, tool.digest, old.ref)
+    return tool
 
 
 def one_line(error: BaseException) -> str:
@@ -169,6 +192,6 @@ def make_tools(server: str, advertised: Iterable[ToolDef], old: tuple[Tool, ...]
             if bare is None:
                 tool = _flawed(server, f"(tool {place})", source, "it has no name that is text")
             else:
-                tool = _make_tool(server, bare, source, named.get(bare))
+                tool = _same_or(_prepared(server, bare, source), named.get(bare))
         made.setdefault(tool.wire.bare, tool)  # a name advertised twice is one tool: the first
     return tuple(made.values())

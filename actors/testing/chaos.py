@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from ..opening import open_host
 from .oracle import Violation, compare, judge
-from .play import Opener, play
 from .plans import Plan, doubles, draw, singles
+from .play import Opener, play
 from .scripted import ScriptedServers
 from .shrink import shrink
 
@@ -63,11 +63,13 @@ def examine(
         struck, bare = plan.without(core=True), plan.without(core=True, servers=True)
         among = history if struck == plan else play(struck, opener=opener, servers=servers)[1]
         violations += compare(among, play(bare, opener=opener, servers=servers)[1])
-    trace = tuple(sorted([*result.trace, *((n.at, f"{n.server}#{n.connection}", f"{n.what} {n.detail}") for n in history.notes)], key=lambda each: each[0]))  # fmt: skip  # noqa: E501
+    notes = [(note.at, f"{note.server}#{note.connection}", f"{note.what} {note.detail}") for note in history.notes]
+    trace = tuple(sorted([*result.trace, *notes], key=lambda each: each[0]))
     kind: Kind = result.verdict
     if kind == "ok" and violations:
         kind = "liveness" if all(each.kind == "liveness" for each in violations) else "correctness"
-    reasons = tuple(dict.fromkeys([*([result.reason] if result.reason else []), *map(str, violations)]))
+    texts = [result.reason] if result.reason else []
+    reasons = tuple(dict.fromkeys([*texts, *(str(each) for each in violations)]))
     return Judged(plan, kind, reasons, _broken(violations), trace, result.seconds, result.steps)
 
 
@@ -105,7 +107,7 @@ def shrunk(judged: Judged, *, tries: int = 150, **how: object) -> Judged:
 
     def fails(plan: Plan) -> bool:
         nonlocal best
-        again = examine(evolve(plan), **how)  # type: ignore[arg-type]
+        again = examine(plan, **how)  # type: ignore[arg-type]
         same = again.kind == judged.kind and (not judged.invariants or bool(again.invariants & judged.invariants))
         if same:
             best = again

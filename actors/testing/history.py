@@ -78,6 +78,7 @@ class History:
         readiness: what the host said of its servers then.
         unwell: server → why it was not well, when they did not converge.
         last_calls: one call to each enabled tool, after all was well.
+        parting: calls, one to each ready server, that would hang for ever and are in flight when the host closes.
         last: the last snapshot.
         whys: (server, tool) → the verdict of `Host.why`, of the last snapshot.
         close_began, closed: when the host was told to close, and when it had.
@@ -97,6 +98,7 @@ class History:
     readiness: Readiness | None = None
     unwell: dict[str, str] = field(factory=dict)
     last_calls: list[Called] = field(factory=list)
+    parting: list[Called] = field(factory=list)
     last: Snapshot | None = None
     whys: dict[tuple[str, str], str] = field(factory=dict)
     close_began: float | None = None

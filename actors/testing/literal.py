@@ -32,14 +32,15 @@ def literal(value: object, indent: int = 0) -> str:
             return "()"
         items = "".join(f"{inner}{literal(each, indent + 4)},\n" for each in value)
         return f"(\n{items}{' ' * indent})"
-    if type(value).__name__ not in _KINDS or not attrs.has(type(value)):
+    kind: type[Any] = type(value)
+    if kind.__name__ not in _KINDS:
         return repr(value)
     parts = [
-        (each.name, getattr(value, each.name))
-        for each in attrs.fields(type(value))
-        if each.default is attrs.NOTHING or getattr(value, each.name) != each.default
+        (each.name, part)
+        for each in attrs.fields(kind)
+        if (part := getattr(value, each.name)) != each.default and part != FaultPlan()
     ]
-    name = type(value).__name__
+    name = kind.__name__
     if isinstance(value, (Plan, FaultPlan)):
         lines = "".join(f"{inner}{key}={literal(each, indent + 4)},\n" for key, each in parts)
         return f"{name}(\n{lines}{' ' * indent})" if lines else f"{name}()"
@@ -55,7 +56,7 @@ def parse(text: str) -> Plan:
     try:
         plan = _value(ast.parse(text.strip(), mode="eval").body)
     except SyntaxError as error:
-        raise ValueError(f"line {error.lineno}: this is not a plan") from None
+        raise ValueError(f"line {error.lineno or 1}: this is not a plan") from None
     if not isinstance(plan, Plan):
         raise ValueError("line 1: this is not a plan")
     return plan

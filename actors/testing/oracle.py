@@ -20,6 +20,7 @@ Theory of operation
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
@@ -67,7 +68,19 @@ def _stuck(invariant: int, text: str) -> Violation:
 
 def judge(history: History) -> list[Violation]:
     """All that was wrong in a run."""
-    rules = (_calls, _operations, _registers, _snapshots, _lists, _processes, _loads, _convergence, restarts)
+    rules = (
+        _calls,
+        _operations,
+        _registers,
+        _snapshots,
+        _losses,
+        _lists,
+        _processes,
+        _parting,
+        _loads,
+        _convergence,
+        restarts,
+    )
     return [violation for rule in rules for violation in rule(history)]
 
 
@@ -99,15 +112,18 @@ def _calls(history: History) -> Iterator[Violation]:
             yield _stuck(1, f"{who} never ended; its deadline was {call.op.timeout:g} s after {call.at:g}")
             continue
         if call.end > call.at + call.op.timeout:
-            yield _wrong(1, f"{who} ended {call.end - call.at:g} s after it began; its deadline was {call.op.timeout:g} s")
+            yield _wrong(
+                1, f"{who} ended {call.end - call.at:g} s after it began; its deadline was {call.op.timeout:g} s"
+            )
         yield from _outcome(history, call, who)
         if call.outcome == "ServerDied" and (call.end, call.op.server) not in lost:
             yield _wrong(1, f"{who} was told at {call.end:g} of a death that did not happen then")
         arrived = sent.get(f"t{call.number}")
-        if arrived is not None and (gone := losses.get((arrived.server, arrived.connection))) is not None:
-            if arrived.at <= gone < call.end:
-                yield _wrong(1, f"{who} ended at {call.end:g}, though its server had died at {gone:g}")
+        gone = None if arrived is None else losses.get((arrived.server, arrived.connection))
+        if arrived is not None and gone is not None and arrived.at <= gone < call.end:
+            yield _wrong(1, f"{who} ended at {call.end:g}, though its server had died at {gone:g}")
     yield from _exact_calls(history)
+    yield from _refusals(history)
 
 
 def _outcome(history: History, call: Called, who: str) -> Iterator[Violation]:
@@ -134,7 +150,12 @@ def _exact_calls(history: History) -> Iterator[Violation]:
         if server.name in touched:
             continue
         for call in history.calls:
-            if call.op.server != server.name or call.op.what != "call" or call.outcome == "cancelled" or call.end is None:
+            if (
+                call.op.server != server.name
+                or call.op.what != "call"
+                or call.outcome == "cancelled"
+                or call.end is None
+            ):
                 continue
             due = max(call.at, server.connect) + server.call
             late = due > call.at + call.op.timeout
@@ -147,6 +168,37 @@ def _exact_calls(history: History) -> Iterator[Violation]:
                     f"call {call.number} to {server.name}, which nothing happens to, should end at {due:g} with {expected}; "
                     f"it ended at {call.end:g} with {call.outcome} {call.detail}",
                 )
+
+
+def _refusals(history: History) -> Iterator[Violation]:
+    """A call to a server that has died and is not ready again ends at once, as only a first start is waited for."""
+    plan = history.plan
+    revived = {op.server for op in plan.work if op.what == "revive"}
+    for server in plan.servers:
+        if server.name in plan.disturbed() | revived:
+            continue
+        for begin, end in _downs(history, server.name):
+            for call in history.calls:
+                inside = call.op.server == server.name and begin < call.at < min(end, plan.heal_at)
+                if inside and call.op.what == "call" and call.end is not None and call.end != call.at:
+                    yield _wrong(
+                        1,
+                        f"call {call.number} to {server.name}, which had died at {begin:g}, ended {call.end - call.at:g} s "
+                        f"after it began with {call.outcome}",
+                    )
+
+
+def _downs(history: History, server: str) -> Iterator[tuple[float, float]]:
+    """From each death of a server to the first list of its next life."""
+    began: float | None = None
+    for note in history.of(server):
+        if note.what in ("lost", "end") and began is None:
+            began = note.at
+        elif note.what == "listed" and began is not None:
+            yield began, note.at
+            began = None
+    if began is not None:
+        yield began, float("inf")
 
 
 # Operations.
@@ -268,9 +320,27 @@ def _snapshots(history: History) -> Iterator[Violation]:
                 yield _wrong(2, f"at {seen.at:g} {state.name} is {state.phase} and its error is {state.error}")
     for (server, tool), verdict in history.whys.items():
         assert history.last is not None
-        state = history.last.model.tool(server, tool)
-        if state is not None and state.verdict != verdict:
-            yield _wrong(2, f"{server}/{tool} is {state.verdict} in the snapshot, and {verdict} for `why`")
+        found = history.last.model.tool(server, tool)
+        if found is not None and found.verdict != verdict:
+            yield _wrong(2, f"{server}/{tool} is {found.verdict} in the snapshot, and {verdict} for `why`")
+
+
+def _losses(history: History) -> Iterator[Violation]:
+    """A loss is shown at its instant, however long what is left of the server takes to be cleared away."""
+    if any(fault.site == "projector" for fault in history.plan.faults):
+        return
+    for note in history.notes:
+        if note.what != "lost":
+            continue
+        shown = next((seen.snapshot for seen in reversed(history.seen) if seen.at <= note.at), None)
+        state = None if shown is None else shown.model.server(note.server)
+        if state is not None and state.connected:
+            again = any(
+                other.what == "connected" and other.server == note.server and other.at == note.at
+                for other in history.notes
+            )
+            if not again:
+                yield _wrong(2, f"{note.server} was lost at {note.at:g}, and is shown as {state.phase} after that")
 
 
 def _lists(history: History) -> Iterator[Violation]:
@@ -316,13 +386,23 @@ def _processes(history: History) -> Iterator[Violation]:
                 yield _wrong(5, f"{server.name} was stopped at {note.at:g}, though nobody asked for that")
 
 
+def _parting(history: History) -> Iterator[Violation]:
+    """A call in flight when the host closes ends by that, and is told so."""
+    for call in history.parting:
+        who = f"the call to {call.op.server} that was in flight when the host closed"
+        if call.end is None or (history.closed is not None and call.end > history.closed):
+            yield _stuck(9, f"{who} outlived the host")
+        elif call.outcome not in ("ServerUnavailable", "HostClosed"):
+            yield _wrong(9, f"{who} ended with {call.outcome}: {call.detail}")
+
+
 def _loads(history: History) -> Iterator[Violation]:
     """At most two rounds for a burst of reloads, one for each edit, and one more for each crash of the coordinator."""
-    bursts = {ask.at for ask in history.asks if ask.op.what in ("reload", "note")}
+    bursts = Counter(ask.at for ask in history.asks if ask.op.what in ("reload", "note"))
     edits = [ask for ask in history.asks if ask.op.what not in ("reload", "note", "restart", "revive")]
     crashes = sum(fault.site in ("coordinator", "mailbox") for _, fault in history.struck)
-    # Each access reads once to open, and what was under way at a crash is read again.
-    most = 1 + 2 * len(bursts) + len(edits) + 2 * crashes
+    # Opening reads once, and what was under way at a crash is read again.
+    most = 1 + sum(min(2, size) for size in bursts.values()) + len(edits) + 2 * crashes
     if history.loads > most:
         yield _wrong(6, f"the configuration was read {history.loads} times for work that needs {most} at most")
 

@@ -15,7 +15,7 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ...supervision import Backoff, Intensity
 from .faults import ARGS, CORE, CORE_ARGS, VALID, Fault, FaultPlan, all_pairs
@@ -91,7 +91,7 @@ class Plan:
 
     seed: int
     servers: tuple[ServerPlan, ...]
-    faults: FaultPlan = FaultPlan()
+    faults: FaultPlan = field(factory=FaultPlan)
     work: tuple[Op, ...] = ()
     heal_at: float = 20.0
     drain: float = 2.0
@@ -165,8 +165,11 @@ def draw(seed: int) -> Plan:
         for name in [""] if site in CORE else victims:
             for _ in range(CHANCES):
                 if rng.random() < ACTIVE:
-                    kind = rng.choice(kinds)
-                    faults.append(Fault(_time(rng, horizon), name, site, kind, _arg(rng, site, kind)))
+                    kind, at = rng.choice(kinds), _time(rng, horizon)
+                    faults.append(Fault(at, name, site, kind, _arg(rng, site, kind)))
+                    if site == "list" and rng.random() < 0.5:
+                        # Else nobody would list again, and most faults of listing would strike nobody.
+                        faults.append(Fault(round(at + 0.01, 2), name, "list_changed", "duplicate_frame"))
     return Plan(
         seed=seed,
         servers=servers,
@@ -183,7 +186,21 @@ def draw(seed: int) -> Plan:
     )
 
 
-_EDITS = ("off", "on", "off", "on", "pin", "unpin", "reload", "note", "restart", "revive", "replace", "disable", "enable")
+_EDITS = (
+    "off",
+    "on",
+    "off",
+    "on",
+    "pin",
+    "unpin",
+    "reload",
+    "note",
+    "restart",
+    "revive",
+    "replace",
+    "disable",
+    "enable",
+)
 
 
 def _work(rng: random.Random, servers: tuple[ServerPlan, ...], horizon: float) -> tuple[Op, ...]:
@@ -274,6 +291,11 @@ def singles() -> Iterator[Plan]:
             plan = _systematic(f"{site} {kind}", count)
             fault = Fault(_at(site), "" if site in CORE else "a", site, kind, arg)
             yield evolve(plan, faults=FaultPlan((fault,)))
+    for kind in VALID["list"]:
+        # And of a later listing, which has to be announced to be made.
+        later = Fault(1.1, "a", "list", kind, max(ARGS.get(kind, (0.0,))))
+        announced = Fault(1.2, "a", "list_changed", "duplicate_frame")
+        yield evolve(_systematic(f"later list {kind}", 2), faults=FaultPlan((later, announced)))
 
 
 def doubles() -> Iterator[Plan]:

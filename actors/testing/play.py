@@ -9,6 +9,7 @@ Theory of operation
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -128,7 +129,7 @@ class _Run:
             relist_pause_max=4.0,
         )
         try:
-            async with opener(
+            opening = opener(
                 store=self.store,
                 connect=self.faulty,
                 sites=self.core,
@@ -137,19 +138,20 @@ class _Run:
                 intensity=plan.intensity,
                 budget=Budget(plan.budget),
                 rng=random.Random(plan.seed),
-            ) as host:
-                async with trio.open_nursery() as watching:
-                    watching.start_soon(self._watch, host)
-                    await self._work(host)
-                    await self._converge(host)
-                    await self._look(host)
-                    history.close_began = trio.current_time()
-                    watching.cancel_scope.cancel()
+            )
+            async with trio.open_nursery() as parting, opening as host, trio.open_nursery() as watching:
+                watching.start_soon(self._watch, host)
+                await self._work(host)
+                await self._converge(host)
+                await self._look(host)
+                await self._part(host, parting)
+                history.close_began = trio.current_time()
+                watching.cancel_scope.cancel()
+            history.closed = trio.current_time()
         finally:
             history.loads = self.store.loads
             history.left = self.scripted.alive
             history.most_at_once = dict(self.scripted.most_at_once)
-        history.closed = trio.current_time()
 
     async def _watch(self, host: Host) -> None:
         async for snapshot in host.changes():
@@ -195,6 +197,20 @@ class _Run:
         called.end = trio.current_time()
         called.outcome = called.outcome or "cancelled"
         self.simulation.say(f"call {called.number}", f"{op.server}/{op.tool} {called.outcome} {called.detail}".rstrip())
+
+    async def _part(self, host: Host, nursery: trio.Nursery) -> None:
+        """Leave a call in flight to each server, for the closing to end."""
+        for script in self.scripted.scripts.values():
+            script.call_delay = math.inf
+        for state in host.snapshot().model.servers:
+            tool = next((tool.bare for tool in state.tools if tool.enabled), None)
+            if state.phase == "ready" and tool is not None:
+                number = 1000 + len(self.history.parting)
+                op = Op(trio.current_time(), "call", state.name, tool, timeout=WATCHDOG)
+                called = Called(number, op, trio.current_time())
+                self.history.parting.append(called)
+                nursery.start_soon(self._call, host, called)
+        await trio.sleep(0.01)
 
     async def _ask(self, host: Host, number: int, op: Op) -> None:
         if op.what == "note":
@@ -264,7 +280,7 @@ class _Run:
             elif [tool.bare for tool in state.tools] != tools:
                 unwell[state.name] = f"its tools are {[tool.bare for tool in state.tools][:8]}, not {tools}"
         for name, copies in self.scripted.alive.items():
-            if (state := snapshot.model.server(name)) is None or state.phase == "disabled":
+            if (row := snapshot.model.server(name)) is None or row.phase == "disabled":
                 unwell[name] = f"{copies} copies are alive, none is wanted"
         return unwell
 

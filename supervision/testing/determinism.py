@@ -38,7 +38,7 @@ from typing import Generic, Literal, TypeVar
 
 import trio
 import trio.testing
-from attrs import field, frozen
+from attrs import field, fields, frozen
 from trio._core import _run as _trio_run
 
 from ..errors import leaves_of
@@ -112,7 +112,7 @@ def check_private_names() -> None:
         raise RuntimeError("trio has no `_core._run._r` any more: the scheduler cannot be seeded")
     if not isinstance(getattr(_trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", None), bool):
         raise RuntimeError("trio has no `_ALLOW_DETERMINISTIC_SCHEDULING` any more: the order of tasks is not ours")
-    runner = {each.name for each in _trio_run.Runner.__attrs_attrs__}  # type: ignore[attr-defined]
+    runner = {each.name for each in fields(_trio_run.Runner)}
     if missing := {"clock_autojump_threshold", "deadlines"} - runner:
         raise RuntimeError(f"trio's runner has no {sorted(missing)} any more: the clock cannot be moved")
     if not hasattr(trio.testing.MockClock, "_autojump"):
@@ -237,7 +237,14 @@ def _run(
         # A cancelled run's error says nothing, and would keep all of its tasks.
         error = None
     return Result(
-        seed, verdict, value if verdict == "ok" else None, error, reason, clock.now, budget.steps, tuple(simulation.trace)
+        seed,
+        verdict,
+        value if verdict == "ok" else None,
+        error,
+        reason,
+        clock.now,
+        budget.steps,
+        tuple(simulation.trace),
     )
 
 

@@ -111,6 +111,10 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ('"UTC"', 'must be a JSON object like {"key": 1}'),
         ("[" * 100_000, "the arguments"),
         ("", "the arguments are not JSON"),
+        ('{"a": NaN}', "there is no number NaN"),
+        ('{"a": [-Infinity]}', "there is no number -Infinity"),
+        ('{"a": 1e999}', "there is no number 1e999"),
+        ('{"a": 1' + "0" * 5000 + "}", "the arguments are not usable JSON"),
     ],
 )
 def test_wrong_argument_json_starts_nothing(

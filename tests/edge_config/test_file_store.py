@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from playbill.actors.edge import atomic, config_file
 from playbill.actors.edge.config_edit import Draft
 from playbill.actors.edge.config_file import FileStore, MemoryStore
 from playbill.actors.edge.config_read import read_config
+from playbill.actors.edge.env_file import read_env_file
 from playbill.actors.edge.trust import TrustStore
 from playbill.actors.model.config import Config, ServerEntry
 from playbill.actors.model.edits import AddServer, RemoveServer, SetEnabled, SetTool
@@ -108,15 +110,40 @@ def test_what_is_not_a_readable_file_is_one_clear_line(tmp_path: Path, kind: str
         path.mkdir()
     elif kind == "fifo":
         os.mkfifo(path)
-        holder = os.open(path, os.O_RDWR)
     elif kind == "unreadable":
         path.symlink_to("/proc/self/mem" if Path("/proc/self/mem").exists() else tmp_path)
     words = {"missing": "there is no such file", "folder": "this is a folder", "fifo": "not a regular file"}
-    with pytest.raises(ConfigError, match=words.get(kind, "cannot be read|folder")) as caught:
+    with unblocked(path), pytest.raises(ConfigError, match=words.get(kind, "cannot be read|folder")) as caught:
         FileStore(path).load()
     assert str(path) in str(caught.value)
-    if kind == "fifo":
-        os.close(holder)
+    assert type(caught.value) is ConfigError
+
+
+@contextmanager
+def unblocked(path: Path) -> Iterator[None]:
+    """Proof that nothing waits for a writer of a named pipe: one that does is freed after a while, and fails."""
+    done = threading.Event()
+    waited = []
+
+    def free() -> None:
+        if not done.wait(5) and path.is_fifo():
+            waited.append(path)
+            os.close(os.open(path, os.O_RDWR))
+
+    watch = threading.Thread(target=free)
+    watch.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watch.join()
+    assert not waited
+
+
+def test_an_env_file_that_is_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(path := tmp_path / "env")
+    with unblocked(path), pytest.raises(ValueError, match="not a regular file"):
+        read_env_file(path)
 
 
 def test_adding_to_a_missing_file_makes_it(tmp_path: Path) -> None:
@@ -185,7 +212,10 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(file: Path, monkeypatch: p
     def full(*args: Any, **_: Any) -> Any:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    real = os.write
+    real, open_ = os.write, os.open
+
+    def full_when_new(path: Any, flags: int, *rest: Any) -> int:
+        return full() if flags & os.O_CREAT else open_(path, flags, *rest)
 
     def half(handle: int, data: Any) -> int:
         if monkeypatch is not None and len(data) > 10:
@@ -196,7 +226,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(file: Path, monkeypatch: p
         if where == "replace":
             patch.setattr(Path, "replace", full)
         elif where == "open":
-            patch.setattr(atomic.os, "open", full)
+            patch.setattr(atomic.os, "open", full_when_new)
         else:
             patch.setattr(atomic.os, where, half if where == "write" else full)
         with pytest.raises(WriteFailed, match=r"(?i)no space left on device"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +16,7 @@ import trio.testing
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
 from playbill.actors.edge.dispatcher import MAX_INBOUND, MAX_NOTICES, PipeDispatcher
-from playbill.actors.edge.rpc import ConnectionClosed
+from playbill.actors.edge.rpc import MAX_PROGRESS_BUSY, ConnectionClosed
 
 from .peer import Peer, open_peer
 
@@ -233,6 +235,63 @@ async def test_a_mangled_response_fails_its_call_only_when_it_is_known_to_be_one
         assert ("not valid JSON" in str(one.error)) == fails
 
 
+def _nested(depth: int) -> bytes:
+    return b'{"a": ' * depth + b"1" + b"}" * depth
+
+
+@pytest.mark.parametrize(
+    ("result", "read"),
+    [
+        (rb'{"t": "a\ud800b", "\udfff": 1}', {"t": "a\ufffdb", "\ufffd": 1}),
+        (rb'{"t": "\ud800\ud83d\ude00 \\ud800 \u00e9\uD83D"}', {"t": "\ufffd\U0001f600 \\ud800 \u00e9\ufffd"}),
+        (b'{"t": 1' + b"0" * 5000 + b"}", {"t": math.inf}),
+        (_nested(400), json.loads(_nested(400))),
+    ],
+    ids=["half a character", "among whole ones", "more digits than Python takes", "deep"],
+)
+async def test_json_that_the_fast_parser_refuses_is_read(result: bytes, read: Any) -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+        one = Asked(nursery, dispatcher)
+        message = await peer.next()
+        await peer.raw(b'{"jsonrpc": "2.0", "id": %d, "result": ' % message["id"] + result + b"}\n")
+        await one.done.wait()
+        assert one.result == read
+
+
+@pytest.mark.parametrize("kind", ["result", "error"])
+async def test_what_nests_deeper_than_the_stack_fails_its_call_only(kind: str) -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+        one, other = Asked(nursery, dispatcher), Asked(nursery, dispatcher)
+        first, second = await peer.next(), await peer.next()
+        for depth in (300, 100_000):
+            line = b'{"jsonrpc": "2.0", "id": %d, "%s": ' % (first["id"], kind.encode()) + _nested(depth) + b"}\n"
+            if depth == 100_000 or kind == "error":
+                await peer.raw(line)
+        await peer.reply(second, right=True)
+        await one.done.wait()
+        await other.done.wait()
+        assert isinstance(one.error, MCPError)
+        assert other.result == {"right": True}
+
+
+async def test_a_message_that_makes_something_raise_is_dropped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def on_list_changed() -> None:
+        raise LookupError("what")
+
+    async with (
+        open_peer() as peer,
+        started(peer, on_list_changed=on_list_changed) as dispatcher,
+        trio.open_nursery() as nursery,
+    ):
+        one = Asked(nursery, dispatcher)
+        message = await peer.next()
+        await peer.send(method="notifications/tools/list_changed")
+        await peer.reply(message, right=True)
+        await one.done.wait()
+        assert one.result == {"right": True}
+        assert "LookupError" in caplog.text
+
+
 async def test_a_response_over_the_cap_fails_its_call_and_no_other() -> None:
     async with open_peer() as peer, started(peer, max_line=1000) as dispatcher, trio.open_nursery() as nursery:
         big = Asked(nursery, dispatcher)
@@ -441,6 +500,86 @@ async def test_progress_that_arrives_together_with_the_result_is_not_lost() -> N
         while len(seen) < 4:
             await trio.testing.wait_all_tasks_blocked()
         assert seen == [0.0, 1.0, 2.0, {"done": True}]
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        (b'"progress": 1' + b"0" * 400, []),
+        (b'"progress": 1' + b"0" * 5000, []),
+        (b'"progress": NaN', []),
+        (b'"progress": 1e999', []),
+        (b'"progress": 1, "total": 1' + b"0" * 400, [(1.0, None, None)]),
+        (b'"progress": 1, "total": NaN', [(1.0, None, None)]),
+        (b'"progress": 1, "total": true', [(1.0, None, None)]),
+    ],
+    ids=["huge", "more digits than Python takes", "nan", "infinite", "huge total", "nan total", "no total"],
+)
+async def test_a_number_that_is_no_float_ends_nothing(params: bytes, told: list[Any]) -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+        seen: list[Any] = []
+
+        async def on_progress(*progress: Any) -> None:
+            await trio.lowlevel.checkpoint()
+            seen.append(progress)
+
+        one = Asked(nursery, dispatcher, on_progress=on_progress)
+        message = await peer.next()
+        head = b'{"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": %d, '
+        await peer.raw(head % message["id"] + params + b"}}\n")
+        await peer.reply(message, right=True)
+        await one.done.wait()
+        assert (one.result, seen) == ({"right": True}, told)
+        assert not dispatcher.failed.is_set()
+
+
+async def test_progress_after_the_answer_does_not_hold_it_up() -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+        seen: list[float] = []
+        gates = [trio.Event(), trio.Event()]
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            seen.append(progress)
+            if progress == 0:
+                gates[0].set()
+                await gates[1].wait()
+
+        one = Asked(nursery, dispatcher, on_progress=on_progress)
+        message = await peer.next()
+
+        async def progress(*numbers: int) -> None:
+            for number in numbers:
+                params = {"progressToken": message["id"], "progress": number}
+                await peer.send(method="notifications/progress", params=params)
+
+        await progress(0)
+        await gates[0].wait()
+        await progress(*range(1, MAX_PROGRESS_BUSY + 4))
+        await peer.reply(message, done=True)
+        await progress(1000, 1001)
+        await trio.testing.wait_all_tasks_blocked()
+        gates[1].set()
+        await one.done.wait()
+        # Those the server sent while the callback was at work: the newest, and none after the answer.
+        assert seen == [0.0, *range(4, MAX_PROGRESS_BUSY + 4)]
+        assert one.result == {"done": True}
+
+
+async def test_an_answered_call_that_is_cancelled_in_its_callback_is_not_cancelled_at_the_server() -> None:
+    async with open_peer() as peer, started(peer) as dispatcher, trio.open_nursery() as nursery:
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            one.scope.cancel()
+            await trio.sleep_forever()
+
+        one = Asked(nursery, dispatcher, on_progress=on_progress)
+        message = await peer.next()
+        line = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'
+        await peer.raw(line + b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % message["id"])
+        await one.done.wait()
+        Asked(nursery, dispatcher, "next")
+        assert (message := await peer.next())["method"] == "next"
+        await peer.reply(message)
 
 
 async def test_the_parameters_of_a_caller_are_not_changed() -> None:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
+from mcp_types import methods as sdk_methods
 from playbill.actors.edge import listing as listing_module
 from playbill.actors.model.config import ServerEntry
+from playbill.actors.model.status import ToolDef
 from playbill.actors.ports import ConnectionLost, ListFailed, Listing
 
 from .conftest import Connector
@@ -131,9 +134,9 @@ async def test_an_empty_list_is_an_empty_list(list_of: Callable[..., Any]) -> No
 
 
 @pytest.mark.parametrize(("answer", "said"), [
-    ({"error": {"code": -32603, "message": "database is gone"}}, "tools/list was refused: database is gone (error -32603)"),
-    ({"result": {"tools": "none"}}, "tools/list gave no tool list: "),
-    ({"result": {}}, "tools/list gave no tool list: "),
+    ({"error": {"code": -32603, "message": "database is gone"}}, "refused: database is gone (error -32603)"),
+    ({"result": {"tools": "none"}}, "no tool list: "),
+    ({"result": {}}, "no tool list: "),
     ({"result": None}, "its result is null"),
 ])  # fmt: skip
 async def test_no_list_at_all_is_a_failure_and_the_connection_lives(
@@ -144,6 +147,7 @@ async def test_no_list_at_all_is_a_failure_and_the_connection_lives(
             with pytest.raises(ListFailed) as caught:
                 await connection.list_tools()
             assert said in caught.value.reason
+            assert "tools/list" not in caught.value.reason  # who asked says that
             assert not (await connection.call_tool("pid", {}, None)).is_error
 
 
@@ -187,20 +191,95 @@ async def test_a_deeply_nested_schema_is_read(list_of: Callable[..., Any]) -> No
     assert names(listing) == ["a", "deep"]
 
 
-async def test_a_schema_beyond_what_json_may_nest_fails_the_list_at_once_and_says_so(
+async def test_a_schema_beyond_what_the_protocol_library_may_nest_costs_only_its_tool(
+    list_of: Callable[..., Any],
+) -> None:
+    listing = await list_of(tools=[[tool("a"), tool("deep", inputSchema=nested(300)), tool("b")]])
+    assert names(listing) == ["a", "b"]
+    assert listing.problems == ("tool 'deep' left out: nested too deeply",)
+
+
+async def test_half_a_character_costs_only_itself(list_of: Callable[..., Any]) -> None:
+    listing = await list_of(tools=[[tool("\ud800"), tool("a", description="x\udc00y \U0001f600")]])
+    assert names(listing) == ["\N{REPLACEMENT CHARACTER}", "a"]
+    assert listing.tools[1].description == "x\N{REPLACEMENT CHARACTER}y \U0001f600"
+
+
+async def test_a_long_list_is_taken_in_slices_and_others_run_in_between(
+    list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing_module, "SLICE", 5)
+    monkeypatch.setattr(listing_module, "prepare", lambda server, tool: prepared.append((turns, server, tool.bare)))
+    real = sdk_methods.validate_server_result
+    sizes: list[tuple[int, int]] = []
+    prepared: list[tuple[int, str, str]] = []
+    turns = 0
+
+    def validate(method: str, version: str, data: Any, **more: Any) -> None:
+        if method == "tools/list":
+            sizes.append((turns, len(data["tools"])))
+        real(method, version, data, **more)
+
+    async def neighbour() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(sdk_methods, "validate_server_result", validate)
+    pages = [[tool(f"t{n}") for n in range(23)], [tool(f"t{n}") for n in range(23, 40)]]
+    pages[0][17] = tool("t17", inputSchema=5)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(neighbour)
+        listing = await list_of(tools=pages)
+        nursery.cancel_scope.cancel()
+    assert names(listing) == [f"t{n}" for n in range(40) if n != 17]
+    (problem,) = listing.problems
+    assert problem.startswith("tool 't17' left out: ")
+    assert max(size for _, size in sizes) == 5
+    at_once = [sum(size for turn, size in sizes if turn == each) for each in {turn for turn, _ in sizes}]
+    assert max(at_once) <= 4 * 5  # a slice is validated whole, perhaps each tool by itself, and by the session
+    assert [(server, name) for _, server, name in prepared] == [("fake", f"t{n}") for n in range(5, 40) if n != 17]
+    assert max(sum(turn == each for turn, _, _ in prepared) for each in {turn for turn, _, _ in prepared}) <= 5
+
+
+async def test_a_list_without_end_is_cut(list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_module, "MAX_TOOLS", 12)
+    pages = [[tool(f"t{n}") for n in range(9)], [tool(f"t{n}") for n in range(9, 18)], [tool("never asked for")]]
+    listing = await list_of(tools=pages)
+    assert names(listing) == [f"t{n}" for n in range(12)]
+    assert listing.problems == ("the tool list has more than 12 tools; those beyond are left out",)
+
+
+async def test_a_list_of_just_the_most_is_whole(list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_module, "MAX_TOOLS", 9)
+    assert await list_of(tools=[[tool(f"t{n}") for n in range(9)]]) == Listing(
+        tuple(ToolDef(f"t{n}") for n in range(9)), ()
+    )
+
+
+async def test_of_many_faults_the_first_are_told(list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_module, "MAX_PROBLEMS", 3)
+    listing = await list_of(tools=[[tool("a"), *range(7)]])
+    assert names(listing) == ["a"]
+    assert [problem.split(" left out")[0] for problem in listing.problems] == [
+        "the tool at position 1", "the tool at position 2", "the tool at position 3", "and 4 more faults of tools",
+    ]  # fmt: skip
+
+
+async def test_a_tool_that_did_not_change_is_the_same_object(
     fake: Fake, connect: Connector, patience: Patience
 ) -> None:
     with patience():
-        async with connect(fake(tools=[[tool("deep", inputSchema=nested(300))]])) as connection:
-            with pytest.raises(ListFailed, match="recursion limit exceeded"):
-                await connection.list_tools()
+        async with connect(fake(tools=[[tool("a", description="d")]])) as connection:
+            assert (await connection.list_tools()).tools[0] is (await connection.list_tools()).tools[0]
 
 
 def test_a_schema_beyond_what_python_may_nest_costs_only_its_tool() -> None:
-    """JSON is refused before that, unless much of the stack is used already."""
+    """The validation refuses it before that, unless much of the stack is used already."""
     page = listing_module._Page("2025-11-25", tools=[tool("a"), tool("deep", inputSchema=nested(1000))])
     tools: dict[str, Any] = {}
     problems: list[str] = []
-    assert listing_module._take(page, tools, problems)
+    assert [tool.bare for tool in listing_module._take(page, tools, {}, problems)] == ["a"]
     assert list(tools) == ["a"]
     assert problems == ["tool 'deep' left out: its schema is nested too deeply"]

@@ -198,7 +198,7 @@ RULES = [
     ),
     # The cast: they meet through values and refs, and never import one another.
     *(Rule(name, ours={MODEL, PORTS, SUPERVISION, *MEET}, others={"trio", "attrs"}, types_only=SDK) for name in CAST),
-    Rule("actors.board", ours={MODEL, SUPERVISION, "actors.line"}, others={"trio", "attrs"}),
+    Rule("actors.board", ours={MODEL, SUPERVISION, PORTS, "actors.line"}, others={"trio", "attrs"}),
     Rule("actors.line", ours={MODEL, PORTS}, others={"trio", "attrs"}),
     Rule("actors.desk", ours={MODEL}, others={"attrs"}),
     # Small servers that ship with the package: programs run by path, their folder first on the path.

@@ -11,10 +11,19 @@ from typing import Any
 import playbill.actors.opening
 import pytest
 import trio
-from playbill.actors import OperationTimeout, open_host
+from playbill.actors import OperationTimeout, ServerEntry, open_host
+from playbill.actors.edge import session
 from playbill.actors.edge.config_file import FileStore
+from playbill.actors.edge.link import Link
 
 from .conftest import PATIENCE, Project, fake
+
+
+def opening_of(project: Project) -> Any:
+    entry = fake()
+    env = {"PLAYBILL_TEST_MARK": project.mark}
+    server = ServerEntry("a", command=entry["command"], args=entry["args"], env=env)
+    return session.make_connect()(server, eras={}, on_list_changed=lambda: None)
 
 
 async def test_a_file_system_that_hangs_costs_one_operation_and_neither_the_host_nor_its_end(
@@ -104,12 +113,13 @@ BREAKS_OFF = textwrap.dedent("""
         elif method == "tools/list":
             send(id=id_, result={**fresh, "tools": [{"name": n, "inputSchema": {"type": "object"}} for n in names]})
         elif method == "subscriptions/listen":
+            if listening is not None:
+                names.append("late")  # nobody is told, but who listens anew has to ask
             listening = id_
             meta = {"io.modelcontextprotocol/subscriptionId": id_}
             wanted = message["params"]["notifications"]
             send(method="notifications/subscriptions/acknowledged", params={"_meta": meta, "notifications": wanted})
         elif method == "tools/call":
-            names.append("late")
             send(id=listening, error={"code": -32603, "message": "out of subscriptions"})
             send(id=id_, result={**complete, "content": [{"type": "text", "text": "done"}]})
         elif id_ is not None:
@@ -128,3 +138,45 @@ async def test_a_subscription_that_breaks_off_is_opened_again_and_what_was_misse
                 if snapshot.model.tool("a", "late") is not None:
                     break
         assert host.snapshot().model.server("a").pid == pid
+
+
+async def test_a_defect_below_a_connection_is_a_loss_with_its_reason_and_hangs_nobody(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = trio.Event()
+
+    async def breaks(self: Link, closing: trio.Event) -> None:
+        await broken.wait()
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(Link, "hold", breaks)
+    with trio.fail_after(PATIENCE):
+        async with opening_of(project) as connection:
+            await connection.list_tools()
+            broken.set()
+            assert "a defect" in await connection.wait_lost()
+
+
+async def test_a_transport_that_does_not_end_is_left_when_its_time_is_over(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited_out = False
+
+    async def holds_on(self: Link, closing: trio.Event) -> None:
+        nonlocal waited_out
+        await trio.sleep(PATIENCE)
+        waited_out = True
+
+    monkeypatch.setattr(Link, "hold", holds_on)
+    monkeypatch.setattr(session, "CLOSE_SECONDS", 0.1)
+    async with opening_of(project) as connection:
+        await connection.list_tools()
+    assert not waited_out
+
+
+async def test_what_a_cancelled_user_of_a_connection_raises_is_not_lost(project: Project) -> None:
+    with pytest.raises(KeyError, match="mine"), trio.CancelScope() as scope:
+        async with opening_of(project):
+            scope.cancel()
+            raise KeyError("mine")
+    assert project.processes() == []

@@ -1,0 +1,58 @@
+"""The host under faults: fixed seeds, every single fault, and all that ever failed. Exit codes and reports of the kit.
+
+Determinism contract: every run is `run_simulation`'s; a seed that passed passes for ever, until the host is changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playbill.actors.testing.chaos import Judged, examine, explore
+from playbill.actors.testing.literal import literal
+from playbill.actors.testing.plans import Plan, doubles, singles
+from playbill.actors.testing.reports import load, report
+
+REGRESSIONS = sorted((Path(__file__).resolve().parents[1] / "regressions").glob("*.plan"))
+SEEDS = 300
+SLICES = 10
+DOUBLES = 8
+"""Of the plans of two faults and more every eighth is played here; `playbill chaos --systematic` plays them all."""
+
+
+def failures(judged: list[Judged]) -> str:
+    return "\n\n".join(report(each) for each in judged if each.kind != "ok")
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_seeded_runs_are_clean(part: int) -> None:
+    size = SEEDS // SLICES
+    assert failures(list(explore(range(part * size, (part + 1) * size)))) == ""
+
+
+def test_every_single_fault_is_borne() -> None:
+    assert failures([examine(plan) for plan in singles()]) == ""
+
+
+def test_faults_that_meet_are_borne() -> None:
+    assert failures([examine(plan) for plan in list(doubles())[::DOUBLES]]) == ""
+
+
+@pytest.mark.parametrize("file", REGRESSIONS, ids=lambda file: file.stem)
+def test_what_failed_once_does_not_fail_again(file: Path) -> None:
+    assert failures([examine(load(file))]) == ""
+
+
+def test_a_run_is_the_same_whenever_it_is_played() -> None:
+    plan = next(each for each in map(draw_with_faults, range(50)) if len(each.faults) > 6)
+    first, second = examine(plan), examine(plan)
+    assert first == second
+    assert first.trace == second.trace
+    assert "fault" in {what.split()[0] for _, _, what in first.trace}
+    assert literal(plan)
+
+
+def draw_with_faults(seed: int) -> Plan:
+    from playbill.actors.testing.plans import draw
+
+    return draw(seed)
