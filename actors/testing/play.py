@@ -139,15 +139,16 @@ class _Run:
                 budget=Budget(plan.budget),
                 rng=random.Random(plan.seed),
             )
-            async with trio.open_nursery() as parting, opening as host, trio.open_nursery() as watching:
-                watching.start_soon(self._watch, host)
-                await self._work(host)
-                await self._converge(host)
-                await self._look(host)
-                await self._part(host, parting)
-                history.close_began = trio.current_time()
-                watching.cancel_scope.cancel()
-            history.closed = trio.current_time()
+            async with trio.open_nursery() as parting:
+                async with opening as host, trio.open_nursery() as watching:
+                    watching.start_soon(self._watch, host)
+                    await self._work(host)
+                    await self._converge(host)
+                    await self._look(host)
+                    await self._part(host, parting)
+                    history.close_began = trio.current_time()
+                    watching.cancel_scope.cancel()
+                history.closed = trio.current_time()
         finally:
             history.loads = self.store.loads
             history.left = self.scripted.alive

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playbill.actors.cli.render import print_json, print_text
@@ -13,7 +15,7 @@ WORDS = "\x1b[2J\x07a\tb\nc\x9b31m\u202e caf\u00e9"
 
 
 class _Out(io.StringIO):
-    encoding = "utf-8"
+    encoding = "utf-8"  # type: ignore[assignment]
 
     def __init__(self, terminal: bool) -> None:
         super().__init__()
@@ -24,32 +26,37 @@ class _Out(io.StringIO):
 
 
 @pytest.fixture(params=[True, False], ids=["terminal", "pipe"])
-def out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> _Out:
-    out = _Out(request.param)
-    monkeypatch.setattr(sys, "stdout", out)
-    return out
+def terminal(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, terminal: bool, show: Callable[[Any], None], value: Any) -> str:
+    out = _Out(terminal)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        show(value)
+    return out.getvalue()
 
 
 def harmless(text: str) -> bool:
     return text.replace("\n", "").replace("\t", "").isprintable()
 
 
-def test_a_tools_text_cannot_drive_a_terminal(out: _Out) -> None:
-    print_text(WORDS)
-    if out.isatty():
-        assert harmless(out.getvalue())
-        assert "a\tb\nc" in out.getvalue()
-        assert "caf\u00e9" in out.getvalue()
+def test_a_tools_text_cannot_drive_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    text = printed(monkeypatch, terminal, print_text, WORDS)
+    if terminal:
+        assert harmless(text)
+        assert "a\tb\nc" in text
+        assert "caf\u00e9" in text
     else:
-        assert out.getvalue() == WORDS + "\n"
+        assert text == WORDS + "\n"
 
 
-def test_json_cannot_drive_a_terminal(out: _Out) -> None:
-    print_json({"a": WORDS})
-    assert json.loads(out.getvalue()) == {"a": WORDS}
-    assert harmless(out.getvalue()) == out.isatty()
+def test_json_cannot_drive_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    text = printed(monkeypatch, terminal, print_json, {"a": WORDS})
+    assert json.loads(text) == {"a": WORDS}
+    assert harmless(text) == terminal
 
 
-def test_json_is_readable_where_it_is_harmless(out: _Out) -> None:
-    print_json("caf\u00e9")
-    assert out.getvalue() == '"caf\u00e9"\n'
+def test_json_is_readable_where_it_is_harmless(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    assert printed(monkeypatch, terminal, print_json, "caf\u00e9") == '"caf\u00e9"\n'

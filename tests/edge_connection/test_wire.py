@@ -37,8 +37,7 @@ async def test_the_reason_of_a_death_is_clean(
     fake: Callable[..., ServerEntry], connect: Connector, patience: Callable[[], Any]
 ) -> None:
     entry = fake(say="\x1b[31mno licence\x1b]0;title\x07 at all\x07", exit_at_once=3)
-    with patience():
-        with pytest.raises(ConnectionFailed) as caught:
-            async with connect(entry):
-                pass
+    with patience(), pytest.raises(ConnectionFailed) as caught:
+        async with connect(entry):
+            pass
     assert caught.value.reason == "the server exited with code 3: no licence at all"

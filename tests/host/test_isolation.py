@@ -173,6 +173,15 @@ async def test_a_start_that_takes_too_long_is_told_with_the_last_words(opened: O
         assert state.stderr_tail == script.says
 
 
+async def test_last_words_are_told_without_what_drives_a_terminal(opened: Open) -> None:
+    servers = ScriptedServers(asks=Script(connect_delay=math.inf, says="\x07\x1b[1mProceed?\x1b[0m"))
+    async with opened(servers, Config((ServerEntry("asks", command="npx", connect_timeout=20),))) as host:
+        await trio.sleep(20.1)
+        error = host.snapshot().model.server("asks").error
+        assert error.endswith("it said: [1mProceed?[0m")
+        assert error.isprintable()
+
+
 async def test_connect_then_die_backs_off_too(opened: Open) -> None:
     servers = ScriptedServers(flaps=["x"])
     deaths: list[float] = []

@@ -61,7 +61,7 @@ async def test_closing_cuts_a_drain_that_is_under_way(opened: Open) -> None:
             await host.ready(timeout=5)
 
             async def call() -> None:
-                with pytest.raises(Exception, match="restarted|closed"):
+                with pytest.raises(Exception, match=r"restarted|closed"):
                     await host.call("mcp__a__x", timeout=500)
 
             nursery.start_soon(call)
