@@ -110,10 +110,10 @@ class ServerEntry:
         return (included is None or bare in included) and bare not in excluded
 
     def _lists(self) -> tuple[frozenset[str] | None, frozenset[str]]:
-        if self.lists_memo is None:
-            lists = (None if self.include is None else frozenset(self.include), frozenset(self.exclude))
-            object.__setattr__(self, "lists_memo", lists)
-        memo: tuple[frozenset[str] | None, frozenset[str]] = self.lists_memo
+        memo: tuple[frozenset[str] | None, frozenset[str]] | None = self.lists_memo
+        if memo is None:
+            memo = (None if self.include is None else frozenset(self.include), frozenset(self.exclude))
+            object.__setattr__(self, "lists_memo", memo)
         return memo
 
 
