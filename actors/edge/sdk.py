@@ -10,7 +10,9 @@ import trio
 
 __all__ = ["load_sdk"]
 
-_MODULES = ("mcp.client.session", f"{__package__}.link")
+_MODULES = ("mcp.client.session", "anyio._backends._trio", f"{__package__}.link")
+"""The second one anyio imports at its first use, which would be on the loop: 0.1 s and more."""
+
 _turn: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("importing mcp")
 
 

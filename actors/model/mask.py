@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 __all__ = ["MASK", "looks_secret", "mask_args", "mask_text", "mask_url"]
@@ -168,6 +169,7 @@ def _hide_userinfo(userinfo: str) -> str:
     return "".join(part if part == ":" else _hide(part) for part in _USERINFO_PARTS.findall(userinfo))
 
 
+@lru_cache(maxsize=4096)
 def mask_url(url: str) -> str:
     """Mask the secrets of a URL: its user info, secret-looking query values, and long random parts of its path.
 
@@ -186,6 +188,11 @@ def mask_args(args: Iterable[str]) -> tuple[str, ...]:
     Returns:
         As many arguments, each readable but for its secrets; also the one that follows a flag such as ``--token``.
     """
+    return _masked(tuple(args))
+
+
+@lru_cache(maxsize=4096)  # a row is made anew with each word of its server, and its arguments are the same ones
+def _masked(args: tuple[str, ...]) -> tuple[str, ...]:
     out: list[str] = []
     follows = False
     for arg in args:

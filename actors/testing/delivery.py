@@ -65,14 +65,27 @@ class _Queues:
 
     def __init__(self, faults: FaultPlan) -> None:
         self._waiting: defaultdict[tuple[str, str], deque[Fault]] = defaultdict(deque)
-        self.healed = False
         for fault in faults:
-            self._waiting[fault.server, fault.site].append(fault)
+            self.add(fault)
+
+    def add(self, fault: Fault) -> None:
+        """Have one more wait, behind those of the same place whose time is not later."""
+        queue = self._waiting[fault.server, fault.site]
+        queue.append(fault)
+        self._waiting[fault.server, fault.site] = deque(sorted(queue, key=lambda each: each.at))
+
+    def clear(self) -> None:
+        """Have none wait."""
+        self._waiting.clear()
+
+    def waiting(self) -> tuple[Fault, ...]:
+        """All that have not struck yet (a flaky one: not often enough), by time."""
+        return tuple(FaultPlan(tuple(fault for queue in self._waiting.values() for fault in queue)))
 
     def take(self, server: str, site: str) -> Fault | None:
         """The fault that is due there now, or None. A flaky one stays until it has struck ``arg`` times."""
         queue = self._waiting.get((server, site))
-        if self.healed or not queue or queue[0].at > trio.current_time():
+        if not queue or queue[0].at > trio.current_time():
             return None
         fault = queue.popleft()
         if fault.kind == "flaky" and fault.arg > 1:
@@ -102,8 +115,16 @@ class CoreFaults:
         self._queues = _Queues(FaultPlan(tuple(fault for fault in faults if fault.site in CORE)))
 
     def heal(self) -> None:
-        """Nothing strikes from now on."""
-        self._queues.healed = True
+        """Nothing that was told until now strikes any more."""
+        self._queues.clear()
+
+    def add(self, fault: Fault) -> None:
+        """Have one more fault wait."""
+        self._queues.add(fault)
+
+    def waiting(self) -> tuple[Fault, ...]:
+        """The faults that have not struck."""
+        return self._queues.waiting()
 
     async def hit(self, site: str, who: str) -> None:
         """A core actor comes to a site; a checkpoint only if it is delayed there.
@@ -146,8 +167,8 @@ class FaultyServers:
         return _FaultyOpening(self, entry.name, inner, on_list_changed)
 
     def heal(self) -> None:
-        """Nothing strikes from now on; every server announces its list, which may have been a faulty one."""
-        self._queues.healed = True
+        """Nothing that was told until now strikes any more; every server announces its list, which may have been a faulty one."""
+        self._queues.clear()
         for connection in self.connections.values():
             connection.limit = None
             connection.announce()
@@ -156,10 +177,22 @@ class FaultyServers:
         """Carry out the faults of servers that act by themselves, each at its time; returns after the last."""
         for fault in self._faults:
             if fault.site in SPONTANEOUS:
-                await trio.sleep_until(fault.at)
-                connection = self.connections.get(fault.server)
-                if connection is not None and self._queues.take(fault.server, fault.site) is not None:
-                    await connection.act(fault)
+                await self.act(fault)
+
+    async def act(self, fault: Fault) -> None:
+        """Wait for the time of a fault of a server that acts by itself, and carry it out, if the server is connected then."""
+        await trio.sleep_until(fault.at)
+        connection = self.connections.get(fault.server)
+        if connection is not None and self._queues.take(fault.server, fault.site) is not None:
+            await connection.act(fault)
+
+    def add(self, fault: Fault) -> None:
+        """Have one more fault wait; one of a server that acts by itself is given to `act` as well."""
+        self._queues.add(fault)
+
+    def waiting(self) -> tuple[Fault, ...]:
+        """The faults that have not struck."""
+        return self._queues.waiting()
 
     def number(self, server: str) -> int:
         """A number for a server's next connection."""
