@@ -19,6 +19,7 @@ from .board import Board
 from .line import Line
 from .model.config import ServerEntry
 from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
+from .model.naming import PREFIX
 from .model.nearest import nearest
 from .model.snapshot import Catalog, NativeTool, Snapshot, WireTool
 from .model.status import ServerStatus
@@ -95,6 +96,10 @@ class Calls:
         snapshot = self._cell.value
         offered = catalog if catalog is not None else snapshot.catalog
         tool = offered.tool(wire_name)
+        began = trio.current_time()
+        if tool is None and catalog is None:
+            tool = await self._awaited(wire_name, snapshot, timeout)
+            snapshot = self._cell.value
         if tool is None:
             raise self._not_offered(wire_name, snapshot, offered)
         if tool.server is None:
@@ -104,8 +109,26 @@ class Calls:
             return await self._native(native, arguments or {}, timeout)
         self._refuse_withdrawn(tool, snapshot)
         return await self.by_origin(
-            tool.server, tool.bare, arguments, timeout=timeout, progress=progress, name=wire_name
+            tool.server, tool.bare, arguments, timeout=timeout, progress=progress, name=wire_name, began=began
         )
+
+    async def _awaited(self, wire_name: str, snapshot: Snapshot, timeout: float | None) -> WireTool | None:
+        """The tool of a server whose first list is not in yet, once it is; None when the name is of no such server."""
+        for server in snapshot.model.servers:
+            if server.list_state == "none" and wire_name.startswith(f"{PREFIX}{server.name}__"):
+                break
+        else:
+            return None
+
+        async def work(_: Callable[[], None]) -> None:
+            await self._line(server.name)
+            try:
+                await self._board.projected(self._board.version)
+            except trio.ClosedResourceError:
+                raise HostClosed from None
+
+        await _by_deadline(wire_name, timeout, IDLE, work)
+        return self._cell.value.catalog.tool(wire_name)
 
     def _not_offered(self, wire_name: str, snapshot: Snapshot, offered: Catalog) -> Exception:
         for server in snapshot.model.servers:
@@ -116,7 +139,10 @@ class Calls:
                     return ToolNotOffered(
                         wire_name, tool.reason or "it is not in the catalog that the call was made with"
                     )
-        return UnknownTool(wire_name, nearest(wire_name, (tool.wire_name for tool in offered.tools)))
+        # What they all begin with would make any two of them alike.
+        names = {tool.wire_name.removeprefix(PREFIX): tool.wire_name for tool in offered.tools}
+        near = nearest(wire_name.removeprefix(PREFIX), names)
+        return UnknownTool(wire_name, None if near is None else names[near])
 
     def _refuse_withdrawn(self, tool: WireTool, snapshot: Snapshot) -> None:
         assert tool.server is not None
@@ -140,8 +166,9 @@ class Calls:
         timeout: float | None,
         progress: Progress | None,
         name: str | None = None,
+        began: float | None = None,
     ) -> Any:
-        """See `Host.call_tool`."""
+        """See `Host.call_tool`; ``began``: trio clock time from which the deadline counts, or None for now."""
         entry = self._board.config.config.get(server)
         if entry is None:
             config = self._board.config.config
@@ -156,7 +183,7 @@ class Calls:
             listens = progress is not None or timeout is None
             return await line.call(bare, arguments or {}, _heard(progress, heard) if listens else None)
 
-        return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work)
+        return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work, began)
 
     def _check_known(self, server: str, bare: str) -> None:
         tools = self._board.status(server).tools or ()
@@ -210,13 +237,17 @@ def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress:
 
 
 async def _by_deadline(
-    name: str, timeout: float | None, idle: float, work: Callable[[Callable[[], None]], Awaitable[Any]]
+    name: str,
+    timeout: float | None,
+    idle: float,
+    work: Callable[[Callable[[], None]], Awaitable[Any]],
+    began: float | None = None,
 ) -> Any:
     """Run one call by its deadline.
 
     An argument is the total. Without one the idle limit counts, which progress extends, within a total that nothing does.
     """
-    start = trio.current_time()
+    start = trio.current_time() if began is None else began
     total = start + (timeout if timeout is not None else PATIENCE * idle)
     quiet = math.inf if timeout is not None else idle
 

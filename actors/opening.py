@@ -26,7 +26,7 @@ from .edge.connecting import open_connect
 from .host import Host
 from .house import House
 from .model.config import Config, ConfigState
-from .model.errors import ConfigError, OperationTimeout
+from .model.errors import ConfigError, OperationTimeout, PlaybillError
 from .model.snapshot import Budget, NativeTool
 from .ports import Connect, Sites, Store
 from .server import ServerSettings
@@ -79,9 +79,14 @@ async def open_host(
     Raises:
         ConfigError: the configuration cannot be read.
         ValueError: two native tools have one name.
+        PlaybillError: it does not run under trio.
         Escalated: a core actor could not be kept alive.
         BaseException: what the body raises, as it is, not in a group.
     """
+    try:
+        trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        raise PlaybillError("a host runs inside trio.run(), and this is not trio") from None
     names = [tool.name for tool in native_tools]
     if len(set(names)) != len(names):
         raise ValueError(f"native tool {next(name for name in names if names.count(name) > 1)!r} is given twice")

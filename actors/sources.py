@@ -33,7 +33,9 @@ def find_store(config: Path | str | Config | None) -> Store:
         return FileStore(config, lock_timeout=LOCK_PATIENCE)
     found = discover(Path.cwd())
     if not found:
-        raise ConfigError(f"no .mcp.json in {Path.cwd()} or its parents, and no {user_file()}")
+        here = Path.cwd() / "mcp.json"
+        hint = f" (there is {here}: name it)" if here.is_file() else ""
+        raise ConfigError(f"no .mcp.json in {Path.cwd()} or its parents, and no {user_file()}{hint}")
     nearest = found[0]
     trust = TrustStore() if nearest.scope == "project" else None
     return FileStore(nearest.path, trust=trust, lock_timeout=LOCK_PATIENCE)

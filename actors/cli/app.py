@@ -91,7 +91,8 @@ app = App(
     help="Run the MCP servers of an mcp.json under supervision: one catalog, whatever happens to them.",
     help_format="plaintext",
     help_epilogue=(
-        "Exit codes: 0 ok, 1 failure, 2 usage, 3 config missing or invalid, 4 a server failed, 5 over budget, 130 interrupted."
+        "Exit codes: 0 ok, 1 failure, 2 usage, 3 config missing or invalid, 4 a server failed, 5 over budget, "
+        "10 to 12 what chaos found, 130 interrupted."
     ),
     version=lambda: f"playbill {version('playbill')}",
 )

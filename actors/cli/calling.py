@@ -37,7 +37,9 @@ def parse_arguments(text: str) -> dict[str, Any]:
         value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
-        raise CliError(Exit.USAGE, f"the arguments are not JSON: {error.msg} at {place} of {text!r}") from None
+        raise CliError(
+            Exit.USAGE, f"the arguments are not JSON: {error.msg.removesuffix(' at')} at {place} of {text!r}"
+        ) from None
     except ValueError as error:
         raise CliError(Exit.USAGE, f"the arguments are not usable JSON: {error}") from None
     except RecursionError:

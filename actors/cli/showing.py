@@ -66,7 +66,21 @@ def verdict(config: Config, model: PluginModel) -> tuple[Exit, list[str]]:
     over = [warning] if warning else []
     unread = [model.config_error] if model.config_error else []
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
-    return code, [*unread, *invalid, *down, *over]
+    untrusted = [
+        f"server {server.name!r} comes with the project and is not trusted: it is not started (name its file with --config)"
+        for server in model.servers
+        if server.phase == "untrusted"
+    ]
+    empty = [] if model.servers else ["there are no servers in the config"]
+    return code, [
+        *unread,
+        *(f"warning: {each}" for each in model.config_warnings),
+        *invalid,
+        *down,
+        *untrusted,
+        *empty,
+        *over,
+    ]
 
 
 def why_not_ready(server: ServerState) -> str:

@@ -150,7 +150,7 @@ class CallTimeout(PlaybillError):
     def __init__(self, name: str, seconds: float) -> None:
         self.name = name
         self.seconds = seconds
-        super().__init__(f"tool {name!r} did not answer within {seconds:g} s")
+        super().__init__(f"tool {name!r} did not answer within {seconds:.3g} s")
 
 
 class OperationTimeout(PlaybillError):

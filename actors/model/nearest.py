@@ -11,5 +11,5 @@ __all__ = ["nearest"]
 def nearest(name: str, valid: Iterable[str]) -> str | None:
     """The valid name most like ``name`` (case does not count), or None when none is near."""
     folded = {each.casefold(): each for each in valid}
-    found = get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    found = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None

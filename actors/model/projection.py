@@ -234,6 +234,7 @@ def project(
     model = PluginModel(
         servers=tuple(each.state for each in every),
         config_error=state.error,
+        config_warnings=state.config.warnings,
         native_count=len(native.wires),
         budget=budget.tools,
         wanted=len(native.wires) + wanted,

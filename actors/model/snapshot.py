@@ -157,12 +157,14 @@ class PluginModel:
     Args:
         servers: in the order configured.
         config_error: why the config file as it is now cannot be used (one line), or None.
+        config_warnings: one line each, of what was accepted in the config but looks wrong.
         native_count, budget, wanted, trimmed: the figures behind the warning: native tools, the budget's cap (None = none),
             native and MCP tools that would be sent without it, and how many of those it dropped.
     """
 
     servers: tuple[ServerState, ...] = ()
     config_error: str | None = None
+    config_warnings: tuple[str, ...] = ()
     native_count: int = 0
     budget: int | None = None
     wanted: int = 0

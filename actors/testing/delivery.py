@@ -167,7 +167,7 @@ class FaultyServers:
         return _FaultyOpening(self, entry.name, inner, on_list_changed)
 
     def heal(self) -> None:
-        """Nothing that was told until now strikes any more; every server announces its list, which may have been a faulty one."""
+        """Nothing that was told until now strikes any more; every server announces its list: it may have been a faulty one."""
         self._queues.clear()
         for connection in self.connections.values():
             connection.limit = None

@@ -229,6 +229,10 @@ def _run(
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
+            # trio delivers Ctrl-C in the group of whatever nurseries it came through.
+            for leaf in leaves_of(raised):
+                if isinstance(leaf, KeyboardInterrupt):
+                    raise leaf from None
             error = raised
         finally:
             listen(False)

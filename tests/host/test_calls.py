@@ -193,3 +193,46 @@ async def test_progress_extends_the_idle_part_and_never_the_total(opened: Open) 
         with pytest.raises(CallTimeout):
             await host.call("mcp__a__x", progress=on_progress, timeout=15)
         assert trio.current_time() - start == pytest.approx(15)
+
+
+async def test_a_call_by_wire_name_waits_for_the_first_list_of_its_server(opened: Open) -> None:
+    servers = ScriptedServers(slow=Script(("x",), connect_delay=3), never=Script(("x",), connect_delay=math.inf))
+    async with opened(servers) as host:
+        start = trio.current_time()
+        result: Any = await host.call("mcp__slow__x")
+        assert result["tool"] == "x"
+        assert trio.current_time() - start == pytest.approx(3)
+        with pytest.raises(UnknownTool):
+            await host.call("mcp__slow__y")
+        with pytest.raises(CallTimeout):
+            await host.call("mcp__never__x", timeout=2)
+
+
+async def test_the_wait_for_a_first_list_counts_for_the_deadline(opened: Open) -> None:
+    servers = ScriptedServers(slow=Script(("x",), connect_delay=3, call_delay=math.inf))
+    async with opened(servers) as host:
+        start = trio.current_time()
+        with pytest.raises(CallTimeout, match="within 5 s"):
+            await host.call("mcp__slow__x", timeout=5)
+        assert trio.current_time() - start == pytest.approx(5)
+
+
+async def test_a_name_with_nothing_in_common_is_not_suggested(opened: Open) -> None:
+    async with opened(ScriptedServers(dice=["roll"])) as host:
+        await host.ready(timeout=5)
+        with pytest.raises(UnknownTool) as unknown:
+            await host.call("mcp__time__now")
+        assert unknown.value.near is None
+
+
+def test_outside_of_trio_it_says_so_in_one_line() -> None:
+    import asyncio
+
+    from playbill.actors import PlaybillError, open_host
+
+    async def program() -> None:
+        async with open_host(Config()):
+            pass
+
+    with pytest.raises(PlaybillError, match="trio"):
+        asyncio.run(program())

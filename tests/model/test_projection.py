@@ -369,3 +369,9 @@ def test_only_tools_that_would_be_sent_use_up_the_budget() -> None:
     statuses = {"a": ready("x", bad, "y"), "off": ready("q", "r"), "b": ready("z")}
     snap = project(state(entries), statuses, [], Budget(2))
     assert (snap.model.wanted, snap.catalog.trimmed) == (2, ())
+
+
+def test_what_looks_wrong_in_the_config_is_in_the_model() -> None:
+    config = Config((entry("a"),), warnings=("mcpServers.a.argz: unknown key",))
+    snap = project(ConfigState(1, config), {}, [], NO_CAP)
+    assert snap.model.config_warnings == ("mcpServers.a.argz: unknown key",)

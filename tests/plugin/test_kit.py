@@ -66,6 +66,11 @@ def test_faults_that_did_not_strike_are_told_and_healing_forgets_them() -> None:
     async def main() -> None:
         async with kit.open() as host:
             await host.ready(timeout=10)
+            # The list was shown, so the projector has been at its site; that it was started anew is in the tree.
+            await trio.sleep(1)
+            assert [
+                node.state.restarts for node in host.tree().children if node.name == "projector" and node.state
+            ] == [1]
             assert [fault.site for fault in kit.waiting] == ["idle"]
             kit.heal()
             assert kit.waiting == ()
