@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 import trio
 from attrs import evolve, frozen
@@ -49,6 +49,7 @@ class _Prepared:
 
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class _Poison(Exception):
@@ -173,10 +174,11 @@ class Coordinator:
         before = self._board.config.config
         refusals: list[PlaybillError | None] = [None] * len(asks)
         try:
-            # First by itself: if this text cannot be read without ending us, it is the text's fault; if the edit does, not.
-            await self._read(lambda: self._store.load(before))
             self._desk.begun.update({id: Begun(request) for id, request in zip(ids, requests, strict=True)})
-            done, fingerprint = await self._run(lambda: self._edited([edit for edit, _ in merged], before))
+            # Read first by itself: if that ends us it is the text's fault; if the edit does, it is not.
+            done, fingerprint = await self._read(
+                lambda: self._store.load(before), lambda: self._edited([edit for edit, _ in merged], before)
+            )
             for (_, answers), refused in zip(merged, done.refused, strict=True):
                 for index in answers:
                     refusals[index] = refused
@@ -237,14 +239,22 @@ class Coordinator:
             return None
         return UnknownServer(name, nearest(name, (entry.name for entry in config.servers)), config.path)
 
-    async def _read(self, work: Callable[[], T]) -> tuple[T, str | None]:
+    @overload
+    async def _read(self, work: Callable[[], T]) -> tuple[T, str | None]: ...
+    @overload
+    async def _read(self, work: Callable[[], object], then: Callable[[], U]) -> U: ...
+    async def _read(self, work: Callable[[], Any], then: Callable[[], Any] | None = None) -> Any:
         """Read the store; a text that ends us is remembered by its fingerprint, and refused when it has done so twice.
 
+        Args:
+            work: reads.
+            then: what to do afterwards, in the same visit to the store; what it raises is not the text's fault.
+
         Returns:
-            What ``work`` returned, and the fingerprint of the text.
+            What ``then`` returned; without one, what ``work`` returned and the fingerprint of the text.
         """
 
-        def reading() -> tuple[T, str | None]:
+        def reading() -> Any:
             fingerprint = self._store.fingerprint()
             if self._desk.refuses(fingerprint):
                 raise ConfigError(
@@ -252,11 +262,12 @@ class Coordinator:
                     file=self._board.config.config.path,
                 )
             try:
-                return work(), fingerprint
+                value = work()
             except PlaybillError:
                 raise
             except Exception as error:
                 raise _Poison(fingerprint) from error
+            return (value, fingerprint) if then is None else then()
 
         try:
             return await self._run(reading)

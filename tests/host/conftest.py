@@ -59,6 +59,25 @@ class ConfigFile:
     def write(self, servers: dict[str, Any], **siblings: Any) -> None:
         self.path.write_text(json.dumps({"mcpServers": servers, **siblings}, indent=2))
 
+    def crash_after_edit(self, times: int = 1) -> list[int]:
+        """Let the coordinator die ``times`` times, each time after the file was replaced and before anybody was answered.
+
+        Returns:
+            How often it still will, in a list that is kept up to date.
+        """
+        edit = self.store.edit
+        left = [times]
+
+        def crashing(edits: Any, previous: Any = None) -> Any:
+            done = edit(edits, previous)
+            if left[0]:
+                left[0] -= 1
+                raise RuntimeError("a defect of ours: nothing that the code expects")
+            return done
+
+        self.store.edit = crashing  # type: ignore[method-assign]
+        return left
+
     def read(self) -> dict[str, Any]:
         loaded: dict[str, Any] = json.loads(self.path.read_text())
         return loaded

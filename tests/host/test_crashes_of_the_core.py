@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import playbill.actors.projector
@@ -19,22 +18,6 @@ class Crash(Exception):
     """A defect of ours: nothing that the code expects."""
 
 
-def crash_after_edit(file: ConfigFile, times: int = 1) -> list[int]:
-    """Let the coordinator die ``times`` times, each time after the file was replaced and before anybody was answered."""
-    edit = file.store.edit
-    left = [times]
-
-    def crashing(edits: Sequence[Any], previous: Any = None) -> Any:
-        done = edit(edits, previous)
-        if left[0]:
-            left[0] -= 1
-            raise Crash
-        return done
-
-    file.store.edit = crashing  # type: ignore[method-assign]
-    return left
-
-
 async def test_coordinator_killed_between_the_files_replacement_and_the_reply_of_an_add(
     opened: Open, config_file: ConfigFile
 ) -> None:
@@ -42,7 +25,7 @@ async def test_coordinator_killed_between_the_files_replacement_and_the_reply_of
     config_file.write({"a": {"command": "a"}})
     async with opened(servers, config_file.store) as host:
         await host.ready(timeout=5)
-        left = crash_after_edit(config_file)
+        left = config_file.crash_after_edit()
         snapshot = await host.plugin_add("b", "b")
         assert left == [0]
         assert [server.name for server in snapshot.model.servers] == ["a", "b"]
@@ -56,7 +39,7 @@ async def test_coordinator_killed_before_the_reply_of_a_remove(opened: Open, con
     config_file.write({"a": {"command": "a"}, "b": {"command": "b"}})
     async with opened(servers, config_file.store) as host:
         await host.ready(timeout=5)
-        crash_after_edit(config_file, times=3)
+        config_file.crash_after_edit(times=3)
         snapshot = await host.plugin_remove("b")
         assert [server.name for server in snapshot.model.servers] == ["a"]
         assert servers.spawns == {"a": 1, "b": 1}
@@ -67,10 +50,10 @@ async def test_an_operation_that_was_refused_stays_refused_after_a_crash(opened:
     config_file.write({"a": {"command": "a"}})
     async with opened(servers, config_file.store) as host:
         await host.ready(timeout=5)
-        crash_after_edit(config_file)
+        config_file.crash_after_edit()
         with pytest.raises(ServerExists):
             await host.plugin_add("a", "another-command")
-        crash_after_edit(config_file)
+        config_file.crash_after_edit()
         with pytest.raises(UnknownServer):
             await host.tool_set_enabled("nobody", "x", False)
         assert servers.spawns == {"a": 1}
@@ -84,7 +67,7 @@ async def test_no_edit_of_a_burst_is_lost_or_applied_twice_when_the_coordinator_
     config_file.write({"a": {"command": "a"}})
     async with opened(servers, config_file.store) as host:
         await host.ready(timeout=5)
-        crash_after_edit(config_file, times=4)
+        config_file.crash_after_edit(times=4)
         async with trio.open_nursery() as nursery:
             for name in names:
                 nursery.start_soon(host.tool_set_enabled, "a", name, False)

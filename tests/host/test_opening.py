@@ -134,22 +134,12 @@ async def test_a_remove_that_was_written_is_not_done_again_to_its_successor(
     """The coordinator dies after it has written; another task's add comes before the remove is asked for again."""
     servers = ScriptedServers(a=["x"], b=["y"])
     config_file.write({"a": {"command": "a"}, "b": {"command": "b"}})
-    edit = config_file.store.edit
-    crashes = [1]
-
-    def crashing(edits: Any, previous: Any = None) -> Any:
-        done = edit(edits, previous)
-        if crashes[0]:
-            crashes[0] = 0
-            raise RuntimeError
-        return done
-
-    config_file.store.edit = crashing  # type: ignore[method-assign]
+    left = config_file.crash_after_edit()
     async with opened(servers, config_file.store) as host:
         await host.ready(timeout=5)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(host.plugin_remove, "b")
-            while crashes[0]:
+            while left[0]:
                 await trio.lowlevel.checkpoint()
             await host.plugin_add("b", "b", ["--new"])
         assert config_file.read()["mcpServers"]["b"] == {"command": "b", "args": ["--new"]}
@@ -161,22 +151,12 @@ async def test_an_add_that_was_written_is_a_success_though_it_was_removed_before
 ) -> None:
     servers = ScriptedServers(a=["x"], c=["y"])
     config_file.write({"a": {"command": "a"}})
-    edit = config_file.store.edit
-    crashes = [1]
-
-    def crashing(edits: Any, previous: Any = None) -> Any:
-        done = edit(edits, previous)
-        if crashes[0]:
-            crashes[0] = 0
-            raise RuntimeError
-        return done
-
-    config_file.store.edit = crashing  # type: ignore[method-assign]
+    left = config_file.crash_after_edit()
     async with opened(servers, config_file.store) as host:
         await host.ready(timeout=5)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(host.plugin_add, "c", "c")
-            while crashes[0]:
+            while left[0]:
                 await trio.lowlevel.checkpoint()
             await host.plugin_remove("c")
         assert list(config_file.read()["mcpServers"]) == ["a"]
