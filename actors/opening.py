@@ -21,8 +21,8 @@ import trio
 
 from ..supervision import Backoff, Intensity
 from .coordinator import Run
-from .edge.config_file import FileStore
-from .edge.connecting import open_connect
+from .edge.config.file import FileStore
+from .edge.wire.connecting import open_connect
 from .host import Host
 from .house import House
 from .model.config import Config, ConfigState

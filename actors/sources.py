@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .edge.config_file import FileStore, MemoryStore
-from .edge.discover import discover, user_file
-from .edge.trust import TrustStore
+from .edge.config.discover import discover, user_file
+from .edge.config.file import FileStore, MemoryStore
+from .edge.config.trust import TrustStore
 from .model.config import Config
 from .model.errors import ConfigError
 from .ports import Store

@@ -19,7 +19,7 @@ import trio
 from attrs import evolve
 
 from ...supervision.testing import Result, Simulation, run_simulation
-from ..edge.config_file import MemoryStore
+from ..edge.config.file import MemoryStore
 from ..host import Host
 from ..model.config import Config, ServerEntry
 from ..model.errors import PlaybillError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playbill.actors.edge.config_edit import edit_text
+from playbill.actors.edge.config.edit import edit_text
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool
 from playbill.actors.model.errors import ConfigError, PlaybillError, ServerExists, UnknownServer

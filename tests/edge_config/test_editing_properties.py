@@ -14,9 +14,9 @@ from typing import Any
 from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from playbill.actors.edge.config_edit import Draft, edit_text
-from playbill.actors.edge.config_read import Reader, read_config
-from playbill.actors.edge.jsonc_walk import parse
+from playbill.actors.edge.config.edit import Draft, edit_text
+from playbill.actors.edge.config.jsonc_walk import parse
+from playbill.actors.edge.config.read import Reader, read_config
 from playbill.actors.model.config import Config, ServerEntry
 from playbill.actors.model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool, apply_edit
 from playbill.actors.model.errors import PlaybillError

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playbill.actors.edge.env_file import parse_env_file
-from playbill.actors.edge.expand import Expanded, ExpandError, expand, workspace_folder
+from playbill.actors.edge.config.env_file import parse_env_file
+from playbill.actors.edge.config.expand import Expanded, ExpandError, expand, workspace_folder
 from playbill.actors.model.config import ServerEntry
 
 ENVIRON = {"HOME": "/home/me", "PATH": "/bin", "TOKEN": "s3cret-1", "EMPTY": "", "OTHER": "other-value"}

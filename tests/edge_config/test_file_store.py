@@ -21,12 +21,13 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from playbill.actors.edge import atomic, config_file
-from playbill.actors.edge.config_edit import Draft
-from playbill.actors.edge.config_file import FileStore, MemoryStore
-from playbill.actors.edge.config_read import read_config
-from playbill.actors.edge.env_file import read_env_file
-from playbill.actors.edge.trust import TrustStore
+from playbill.actors.edge.config import atomic
+from playbill.actors.edge.config import file as config_file
+from playbill.actors.edge.config.edit import Draft
+from playbill.actors.edge.config.env_file import read_env_file
+from playbill.actors.edge.config.file import FileStore, MemoryStore
+from playbill.actors.edge.config.read import read_config
+from playbill.actors.edge.config.trust import TrustStore
 from playbill.actors.model.config import Config, ServerEntry
 from playbill.actors.model.edits import AddServer, RemoveServer, SetEnabled, SetTool
 from playbill.actors.model.errors import ConfigError, ServerExists, UnknownServer, WriteFailed
@@ -345,7 +346,7 @@ def in_thread(work: Any) -> Any:
 
 def start(code: str, *args: Any) -> subprocess.Popen[str]:
     """A Python process that runs the code; its first output line says that it got so far."""
-    head = "import sys\nfrom playbill.actors.edge.config_file import *\nfrom playbill.actors.model.edits import *\n"
+    head = "import sys\nfrom playbill.actors.edge.config.file import *\nfrom playbill.actors.model.edits import *\n"
     command = [sys.executable, "-c", head + code, *map(str, args)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from playbill.actors.edge.jsonc import decode, scan
-from playbill.actors.edge.jsonc_errors import place
-from playbill.actors.edge.jsonc_walk import Twice, items, locate, members, parse, show_path
+from playbill.actors.edge.config.jsonc import decode, scan
+from playbill.actors.edge.config.jsonc_errors import place
+from playbill.actors.edge.config.jsonc_walk import Twice, items, locate, members, parse, show_path
 from playbill.actors.model.errors import ConfigError
 
 many = settings(

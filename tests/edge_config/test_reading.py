@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from playbill.actors.edge.config_read import Reader, read_config
+from playbill.actors.edge.config.read import Reader, read_config
 from playbill.actors.model.config import Config, ServerEntry
 from playbill.actors.model.errors import ConfigError
 
@@ -274,7 +274,7 @@ def test_an_entry_whose_text_stands_there_again_is_not_structured_again(monkeypa
     reader = Reader("f")
     first = reader.read(text_of(5)).config
     calls: list[str] = []
-    from playbill.actors.edge import config_read
+    from playbill.actors.edge.config import read as config_read
 
     real = config_read.read_entry
     monkeypatch.setattr(config_read, "read_entry", lambda name, value: calls.append(name) or real(name, value))

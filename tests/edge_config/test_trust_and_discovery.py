@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from playbill.actors.edge.discover import Found, discover, user_file
-from playbill.actors.edge.trust import TrustStore
+from playbill.actors.edge.config.discover import Found, discover, user_file
+from playbill.actors.edge.config.trust import TrustStore
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.errors import WriteFailed
 

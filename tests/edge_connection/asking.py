@@ -9,7 +9,7 @@ from typing import Any
 import trio
 import trio.testing
 from mcp.shared.exceptions import MCPError
-from playbill.actors.edge.dispatcher import PipeDispatcher
+from playbill.actors.edge.wire.dispatcher import PipeDispatcher
 
 from .peer import Peer
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import trio
-from playbill.actors.edge.session import make_connect
+from playbill.actors.edge.wire.session import make_connect
 from playbill.actors.model.config import ServerEntry
 
 PATIENCE = 20.0

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playbill.actors.edge import transports
-from playbill.actors.edge.bridge import SdkPipes
-from playbill.actors.edge.dispatcher import PipeDispatcher
-from playbill.actors.edge.stdio import StdioWire
+from playbill.actors.edge.wire import transports
+from playbill.actors.edge.wire.bridge import SdkPipes
+from playbill.actors.edge.wire.dispatcher import PipeDispatcher
+from playbill.actors.edge.wire.stdio import StdioWire
 from playbill.actors.model.config import ServerEntry
 
 from .conftest import Connector
@@ -21,7 +21,7 @@ from .conftest import Connector
 def test_the_edge_is_imported_without_the_sdk() -> None:
     code = (
         "import sys\n"
-        "import playbill.actors, playbill.actors.edge.connecting, playbill.actors.edge.transports\n"
+        "import playbill.actors, playbill.actors.edge.wire.connecting, playbill.actors.edge.wire.transports\n"
         "found = [name for name in ('mcp', 'mcp_types', 'pydantic', 'httpx2') if name in sys.modules]\n"
         "assert not found, found\n"
     )

@@ -17,10 +17,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
-from playbill.actors.edge import process as process_module
-from playbill.actors.edge.link import LOSS_SECONDS
-from playbill.actors.edge.session import make_connect
-from playbill.actors.edge.warden import open_warden
+from playbill.actors.edge.wire import process as process_module
+from playbill.actors.edge.wire.link import LOSS_SECONDS
+from playbill.actors.edge.wire.session import make_connect
+from playbill.actors.edge.wire.warden import open_warden
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 

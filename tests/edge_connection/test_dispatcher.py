@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
-from playbill.actors.edge.rpc import ConnectionClosed
+from playbill.actors.edge.wire.rpc import ConnectionClosed
 
 from .asking import Asked, started
 from .peer import open_peer

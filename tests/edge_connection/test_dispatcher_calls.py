@@ -11,8 +11,8 @@ import trio
 import trio.testing
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
-from playbill.actors.edge.dispatcher import MAX_INBOUND, MAX_NOTICES, PipeDispatcher
-from playbill.actors.edge.rpc import MAX_PROGRESS_BUSY, ConnectionClosed
+from playbill.actors.edge.wire.dispatcher import MAX_INBOUND, MAX_NOTICES, PipeDispatcher
+from playbill.actors.edge.wire.rpc import MAX_PROGRESS_BUSY, ConnectionClosed
 
 from .asking import Asked, Handlers, started
 from .peer import open_peer

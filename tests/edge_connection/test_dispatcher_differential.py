@@ -20,8 +20,8 @@ from mcp.client.session import ClientSession
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, DiscoverResult, InitializeResult
-from playbill.actors.edge.bridge import SdkPipes
-from playbill.actors.edge.dispatcher import PipeDispatcher
+from playbill.actors.edge.wire.bridge import SdkPipes
+from playbill.actors.edge.wire.dispatcher import PipeDispatcher
 from pydantic import ValidationError
 
 from .peer import Peer, open_peer

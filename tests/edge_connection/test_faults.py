@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import trio
-from playbill.actors.edge import process as process_module
-from playbill.actors.edge import session as session_module
-from playbill.actors.edge import stdio as stdio_module
+from playbill.actors.edge.wire import process as process_module
+from playbill.actors.edge.wire import session as session_module
+from playbill.actors.edge.wire import stdio as stdio_module
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from playbill.actors.edge.lines import HEAD_KEPT, LineSplitter
+from playbill.actors.edge.wire.lines import HEAD_KEPT, LineSplitter
 
 TEXT = st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"bc", b"\n\n"]), max_size=60).map(b"".join)
 

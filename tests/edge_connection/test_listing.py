@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 from mcp_types import methods as sdk_methods
-from playbill.actors.edge import listing as listing_module
+from playbill.actors.edge.wire import listing as listing_module
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.status import ToolDef
 from playbill.actors.ports import ConnectionLost, ListFailed, Listing

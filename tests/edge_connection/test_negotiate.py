@@ -11,8 +11,8 @@ import trio
 import trio.testing
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
-from playbill.actors.edge.dispatcher import PipeDispatcher
-from playbill.actors.edge.negotiate import ProbeLost, negotiate
+from playbill.actors.edge.wire.dispatcher import PipeDispatcher
+from playbill.actors.edge.wire.negotiate import ProbeLost, negotiate
 from pydantic import ValidationError
 
 from .peer import Peer, open_peer

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import trio
-from playbill.actors.edge import process as process_module
-from playbill.actors.edge.process import ServerProcess, SpawnFailed, spawn
-from playbill.actors.edge.stderr import StderrTail
+from playbill.actors.edge.wire import process as process_module
+from playbill.actors.edge.wire.process import ServerProcess, SpawnFailed, spawn
+from playbill.actors.edge.wire.stderr import StderrTail
 
 
 class Register:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import trio
-from playbill.actors.edge.warden import Warden, open_warden
+from playbill.actors.edge.wire.warden import Warden, open_warden
 
 from .conftest import FAKE, marked
 
@@ -21,8 +21,8 @@ HOST = textwrap.dedent("""
     import json, os, sys
     import trio
     from types import SimpleNamespace
-    from playbill.actors.edge.session import make_connect
-    from playbill.actors.edge.warden import open_warden
+    from playbill.actors.edge.wire.session import make_connect
+    from playbill.actors.edge.wire.warden import open_warden
     from playbill.actors.model.config import ServerEntry
 
     def expand(entry):

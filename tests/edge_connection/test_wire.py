@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playbill.actors.edge.wire import one_line
+from playbill.actors.edge.wire.wire import one_line
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed
 

@@ -12,9 +12,9 @@ import playbill.actors.opening
 import pytest
 import trio
 from playbill.actors import OperationTimeout, ServerEntry, open_host
-from playbill.actors.edge import session
-from playbill.actors.edge.config_file import FileStore
-from playbill.actors.edge.link import Link
+from playbill.actors.edge.config.file import FileStore
+from playbill.actors.edge.wire import session
+from playbill.actors.edge.wire.link import Link
 
 from .conftest import PATIENCE, Project, fake
 
@@ -63,7 +63,7 @@ async def test_nothing_is_left_when_the_host_is_killed_while_it_ends_its_servers
     program = textwrap.dedent("""
         import sys, trio
         from playbill.actors import open_host
-        from playbill.actors.edge.process import ServerProcess
+        from playbill.actors.edge.wire.process import ServerProcess
 
         gone_within = ServerProcess._gone_within
 

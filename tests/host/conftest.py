@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 from playbill.actors import Config, Host, open_host
-from playbill.actors.edge.config_file import FileStore
+from playbill.actors.edge.config.file import FileStore
 from playbill.actors.testing import ScriptedServers
 
 Open = Callable[..., AbstractAsyncContextManager[Host]]

@@ -177,24 +177,18 @@ RULES = [
     Rule(SUPERVISION, others={"trio", "attrs", "outcome"}),
     Rule(MODEL, others={"attrs"}),
     Rule(PORTS, ours={MODEL}, others={"attrs"}),
+    Rule("actors.edge", ours={MODEL, PORTS}, others={"attrs", "trio", *SDK}),
     Rule(
-        "actors.edge",
+        "actors.edge.config",
         ours={MODEL, PORTS},
+        others={"attrs", "cattrs", "trio", "filelock", "platformdirs"},
+    ),
+    Rule(
+        "actors.edge.wire",
+        ours={MODEL, PORTS, "actors.edge.config"},
         # What the SDK is made of comes with it: pydantic checks and pydantic_core reads JSON, httpx2 is its HTTP client, its
         # streams are anyio's, and a trace goes on through a call by opentelemetry.
-        others={
-            "attrs",
-            "cattrs",
-            "trio",
-            "filelock",
-            "platformdirs",
-            *SDK,
-            "pydantic",
-            "pydantic_core",
-            "httpx2",
-            "anyio",
-            "opentelemetry",
-        },
+        others={"attrs", "trio", *SDK, "pydantic", "pydantic_core", "httpx2", "anyio", "opentelemetry"},
     ),
     # The cast: they meet through values and refs, and never import one another.
     *(Rule(name, ours={MODEL, PORTS, SUPERVISION, *MEET}, others={"trio", "attrs"}, types_only=SDK) for name in CAST),
@@ -302,8 +296,8 @@ def test_only_the_transports_file_chooses_mcp_transports() -> None:
         "mcp.client.streamable_http": "streams",
         "mcp.shared.memory": "streams",
         "mcp.server": "nobody",
-        "playbill.actors.edge.streams": "transports",
-        "playbill.actors.edge.stdio": "transports",
+        "playbill.actors.edge.wire.streams": "transports",
+        "playbill.actors.edge.wire.stdio": "transports",
     }
     wrong = [
         f"{each.source}:{each.line} imports {each.target}"
@@ -311,7 +305,7 @@ def test_only_the_transports_file_chooses_mcp_transports() -> None:
         for opened, opener in openers.items()
         if _under(each.target, opened)
         and not _under(each.source, opened)
-        and each.source != f"playbill.actors.edge.{opener}"
+        and each.source != f"playbill.actors.edge.wire.{opener}"
         and each.kind != FOR_TYPES
     ]
     assert wrong == []

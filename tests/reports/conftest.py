@@ -21,7 +21,7 @@ import pytest
 import trio
 import trio.testing
 from playbill.actors import Config, Host, Snapshot, open_host
-from playbill.actors.edge import process
+from playbill.actors.edge.wire import process
 from playbill.actors.testing import ScriptedServers
 
 FAKE = str(Path(__file__).parents[1] / "edge_connection" / "fake_server.py")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 from playbill.actors import CallTimeout, Config, ServerDied, ServerEntry, open_host
-from playbill.actors.edge.config_file import FileStore
+from playbill.actors.edge.config.file import FileStore
 from playbill.actors.testing import Script, ScriptedServers
 from playbill.supervision import Backoff
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playbill.actors.edge.config_file import FileStore
+from playbill.actors.edge.config.file import FileStore
 from playbill.actors.testing import ScriptedServers
 
 from .conftest import opened, virtual_time

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 from playbill.actors import Config, ServerEntry, open_host
-from playbill.actors.edge.config_file import FileStore
+from playbill.actors.edge.config.file import FileStore
 from playbill.actors.testing import Script, ScriptedServers
 from playbill.supervision import Backoff, Intensity
 

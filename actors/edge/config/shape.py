@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .config_entry import looks_like_server, read_entry
+from .entry import looks_like_server, read_entry
 from .jsonc import Source
 from .jsonc_errors import place
 from .jsonc_walk import Member, members, root, show_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ..ports import Connect
+from ...ports import Connect
 from .session import make_connect
 from .warden import open_warden
 

@@ -23,7 +23,7 @@ from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, DiscoverResult, UnsupportedP
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from ..ports import Era
+from ...ports import Era
 from .rpc import ConnectionClosed
 
 __all__ = ["PROBE_SECONDS", "ProbeLost", "negotiate"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from json import JSONDecodeError
 from typing import Any
 
-from ..model.errors import ConfigError
+from ...model.errors import ConfigError
 
 __all__ = ["ConstantFound", "explain", "place"]
 

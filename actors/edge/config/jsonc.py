@@ -14,7 +14,7 @@ import re
 
 from attrs import frozen
 
-from ..model.errors import ConfigError
+from ...model.errors import ConfigError
 from .jsonc_errors import place
 
 __all__ = ["Source", "decode", "scan"]

@@ -14,10 +14,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ..model.config import ServerEntry
-from ..model.nearest import nearest
-from .config_keys import ENTRY_KEYS, TOOL_KEYS, Problem, kind_of, structure
+from ...model.config import ServerEntry
+from ...model.nearest import nearest
 from .jsonc_walk import Path, Twice, show_path
+from .keys import ENTRY_KEYS, TOOL_KEYS, Problem, kind_of, structure
 
 __all__ = ["EXCLUDES", "INCLUDES", "PIN", "EntryRead", "Problem", "entry_json", "looks_like_server", "read_entry"]
 

@@ -1,7 +1,7 @@
 """Edits of a configuration's text: each the smallest change that does it, checked before it is kept.
 
 Theory of operation. A `Draft` holds a `Document` and, per edited entry, the entry's new text: an edit of one entry touches and
-re-reads that entry alone (`config_slice`), so a burst of toggles costs one walk of the file. Adding and removing work on the
+re-reads that entry alone (`slice`), so a burst of toggles costs one walk of the file. Adding and removing work on the
 server map itself.
 
 Every edit is checked against the pure meaning of it (`apply_edit`): what the new text reads as must be just that, or the edit
@@ -14,14 +14,14 @@ from collections.abc import Iterable
 
 from attrs import evolve
 
-from ..model.config import Config, ServerEntry
-from ..model.edits import AddServer, Edit, RemoveServer, SetPin, apply_edit
-from ..model.errors import ConfigError, PlaybillError
-from .config_entry import entry_json, read_entry
-from .config_read import Document, Reader
-from .config_shape import SERVER_KEYS
-from .config_slice import TOUCHED, EntryEdit, Slice, edit_slice
+from ...model.config import Config, ServerEntry
+from ...model.edits import AddServer, Edit, RemoveServer, SetPin, apply_edit
+from ...model.errors import ConfigError, PlaybillError
+from .entry import entry_json, read_entry
 from .jsonc_walk import Path, members, root, show_path
+from .read import Document, Reader
+from .shape import SERVER_KEYS
+from .slice import TOUCHED, EntryEdit, Slice, edit_slice
 from .span_edit import Change, add_member, apply, remove, render_at
 
 __all__ = ["Draft", "edit_text"]

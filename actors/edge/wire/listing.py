@@ -30,9 +30,9 @@ from mcp_types import ListToolsResult, PaginatedRequestParams
 from mcp_types import methods as sdk_methods
 from pydantic import ValidationError
 
-from ..model.status import ToolDef
-from ..model.tool import prepare
-from ..ports import Listing
+from ...model.status import ToolDef
+from ...model.tool import prepare
+from ...ports import Listing
 from .wire import one_line
 
 if TYPE_CHECKING:

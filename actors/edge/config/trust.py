@@ -15,8 +15,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
-from ..model.config import ServerEntry
-from ..model.errors import WriteFailed
+from ...model.config import ServerEntry
+from ...model.errors import WriteFailed
 from .atomic import write_atomic
 
 __all__ = ["TrustStore", "fingerprint"]

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Literal
 import trio
 from attrs import frozen
 
-from ..model.config import ServerEntry
-from ..model.errors import PlaybillError
-from ..ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
+from ...model.config import ServerEntry
+from ...model.errors import PlaybillError
+from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
 from .lines import DEFAULT_MAX_LINE
 from .process import SpawnFailed
 from .sdk import load_sdk
@@ -88,7 +88,7 @@ def make_connect(
 
 
 def _default_expand(entry: ServerEntry) -> Launch:
-    from .expand import expand
+    from ..config.expand import expand
 
     return expand(entry)
 

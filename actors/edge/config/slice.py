@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..model.config import ServerEntry
-from ..model.edits import SetEnabled, SetPin, SetTool
-from .config_entry import EXCLUDES, INCLUDES, PIN
+from ...model.config import ServerEntry
+from ...model.edits import SetEnabled, SetPin, SetTool
+from .entry import EXCLUDES, INCLUDES, PIN
 from .jsonc import Source, scan
 from .jsonc_walk import Path, items, locate, members
 from .span_edit import Change, add_item, add_member, apply, has_comment, remove, set_value

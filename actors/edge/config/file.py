@@ -20,14 +20,14 @@ from pathlib import Path
 from attrs import evolve
 from filelock import FileLock, Timeout
 
-from ..model.config import Config, ServerEntry
-from ..model.edits import AddServer, Edit, apply_edit
-from ..model.errors import ConfigError, PlaybillError, WriteFailed
-from ..ports import Edited
+from ...model.config import Config, ServerEntry
+from ...model.edits import AddServer, Edit, apply_edit
+from ...model.errors import ConfigError, PlaybillError, WriteFailed
+from ...ports import Edited
 from .atomic import write_atomic
-from .config_edit import Draft
-from .config_read import Document, Reader
+from .edit import Draft
 from .jsonc import decode
+from .read import Document, Reader
 from .regular import read_regular
 from .trust import TrustStore
 

@@ -7,8 +7,8 @@ import importlib.metadata
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from ..model.config import ServerEntry
-from ..model.diff import transport_kind
+from ...model.config import ServerEntry
+from ...model.diff import transport_kind
 from .lines import DEFAULT_MAX_LINE
 from .process import GroupWatch
 from .stdio import open_stdio

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from attrs import define, field
 
-from ..model.config import ServerEntry
-from ..model.errors import PlaybillError
+from ...model.config import ServerEntry
+from ...model.errors import PlaybillError
 from .env_file import read_env_file
 from .jsonc_walk import show_path
 

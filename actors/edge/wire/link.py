@@ -28,8 +28,8 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from ..model.status import ToolDef
-from ..ports import ConnectionLost, Era, ListFailed, Listing, Progress
+from ...model.status import ToolDef
+from ...ports import ConnectionLost, Era, ListFailed, Listing, Progress
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
 from .rpc import ConnectionClosed

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
-from ..model.config import Config, ServerEntry
-from ..model.errors import ConfigError
-from .config_entry import EntryRead, Problem, looks_like_server, read_entry
-from .config_shape import SERVER_KEYS, all_twice, no_servers, not_a_map, other_format
+from ...model.config import Config, ServerEntry
+from ...model.errors import ConfigError
+from .entry import EntryRead, Problem, looks_like_server, read_entry
 from .jsonc import Source, scan
 from .jsonc_errors import place
 from .jsonc_walk import Member, Nested, finish, locate, members, root, show_path
+from .shape import SERVER_KEYS, all_twice, no_servers, not_a_map, other_format
 
 __all__ = ["Document", "Reader", "Trusts", "read_config"]
 

@@ -18,7 +18,7 @@ from cattrs import Converter
 from cattrs.errors import ClassValidationError
 from cattrs.gen import make_dict_structure_fn, override
 
-from ..model.nearest import nearest
+from ...model.nearest import nearest
 from .jsonc_walk import Path
 
 __all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure"]

@@ -1,0 +1,1 @@
+"""The config file: read as people mean it, edited without loss."""
