@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..supervision import Event, Gap
     from .host import Host, Readiness
-    from .model.config import Config, ServerEntry
+    from .model.config import Config, InputSpec, ServerEntry
     from .model.errors import (
         CallTimeout,
         ConfigError,
@@ -52,6 +52,7 @@ __all__ = [
     "Gap",
     "Host",
     "HostClosed",
+    "InputSpec",
     "NativeTool",
     "OperationTimeout",
     "PlaybillError",
@@ -87,6 +88,7 @@ _HOME = {
     "Gap": ".supervision",
     "Host": "host",
     "HostClosed": "model.errors",
+    "InputSpec": "model.config",
     "NativeTool": "model.snapshot",
     "OperationTimeout": "model.errors",
     "PlaybillError": "model.errors",

@@ -40,6 +40,7 @@ class Board:
         self.statuses: dict[str, ServerStatus] = {}
         self.lines: dict[str, Line] = {}
         self.openings: dict[str, Opening] = {}
+        self.notices: dict[str, str] = {}
         self._changed = Cell(0)
         self._projected = Cell(-1)
 
@@ -97,6 +98,18 @@ class Board:
         if status != self.statuses.get(name):
             self.statuses[name] = status
             self._touch()
+
+    # What ails the host itself.
+
+    def set_notice(self, about: str, text: str | None) -> None:
+        """Say in one line what is wrong with a part of the host; None: nothing any more."""
+        if text == self.notices.get(about):
+            return
+        if text is None:
+            del self.notices[about]
+        else:
+            self.notices[about] = text
+        self._touch()
 
     # The lines.
 

@@ -60,6 +60,15 @@ class _Poison(Exception):
         super().__init__("reading the configuration failed")
 
 
+class _Refused(Exception):
+    """A text cannot be taken up, for a reason that can be told."""
+
+    def __init__(self, fingerprint: str | None, error: ConfigError) -> None:
+        self.fingerprint = fingerprint
+        self.error = error
+        super().__init__("the configuration was refused")
+
+
 class Run(Protocol):
     """Runs a store's work; raises what it raises, or `OperationTimeout` when it does not come back."""
 
@@ -161,10 +170,12 @@ class Coordinator:
         try:
             config, fingerprint = await self._read(lambda: self._store.load(self._board.config.config))
         except PlaybillError as error:
+            # What is in force stays, and what is known of the text: it is not to be taken up, nor its error cleared.
+            config = self._board.config.config
             if isinstance(error, ConfigError):
                 self._refuse(error)
-            config, fingerprint = self._board.config.config, None
-        self._take_up(config, fingerprint)
+        else:
+            self._take_up(config, fingerprint)
         self._desk.settle(config, self._board.config.rev)
 
     async def _edit(self, asks: Sequence[Ask]) -> None:
@@ -174,7 +185,9 @@ class Coordinator:
         before = self._board.config.config
         refusals: list[PlaybillError | None] = [None] * len(asks)
         try:
-            self._desk.begun.update({id: Begun(request) for id, request in zip(ids, requests, strict=True)})
+            for id, request in zip(ids, requests, strict=True):
+                there = before.get(request.server)
+                self._desk.begun[id] = Begun(request, source=None if there is None else there.source)
             # Read first by itself: if that ends us it is the text's fault; if the edit does, it is not.
             done, fingerprint = await self._read(
                 lambda: self._store.load(before), lambda: self._edited([edit for edit, _ in merged], before)
@@ -193,7 +206,8 @@ class Coordinator:
 
     def _edited(self, edits: Sequence[Edit], before: Config) -> tuple[Edited, str | None]:
         """In the worker thread: re-read, edit, write; and what the text is then."""
-        return self._store.edit(edits, before), self._store.fingerprint()
+        # Not what the file is by now: another program may have written after us.
+        return self._store.edit(edits, before), self._store.answered()
 
     async def _apply(self, ask: Ask, config: Config) -> None:
         refused: PlaybillError | None = None
@@ -210,9 +224,15 @@ class Coordinator:
         asks = [*trusts, *reloads]
         names = [ask.message.request.server for ask in trusts]
         refusals: list[PlaybillError | None] = [None] * len(asks)
+        if_changed = not trusts and all(ask.message.request.if_changed for ask in reloads)
         try:
+            # Asked here and not by who noticed a change: no edit of ours is half done now.
+            if if_changed and await self._run(self._store.fingerprint) == self._desk.known:
+                self._answer(asks, refusals)
+                return
             (config, trouble), fingerprint = await self._read(lambda: self._load(names))
-            refusals[: len(trusts)] = trouble
+            # Who asked for a reload is told what is not in force; who approved a server has what was asked for.
+            refusals = [*trouble, *[config.error] * len(reloads)]
             await self._sites.hit("coordinator", "coordinator")
             self._take_up(config, fingerprint)
         except PlaybillError as error:
@@ -246,6 +266,8 @@ class Coordinator:
     async def _read(self, work: Callable[[], Any], then: Callable[[], Any] | None = None) -> Any:
         """Read the store; a text that ends us is remembered by its fingerprint, and refused when it has done so twice.
 
+        A text that is refused is known from then on, and its error is raised.
+
         Args:
             work: reads.
             then: what to do afterwards, in the same visit to the store; what it raises is not the text's fault.
@@ -257,20 +279,26 @@ class Coordinator:
         def reading() -> Any:
             fingerprint = self._store.fingerprint()
             if self._desk.refuses(fingerprint):
-                raise ConfigError(
-                    "taking up this text ended the coordinator twice: the last good one stays in force until it changes",
-                    file=self._board.config.config.path,
+                why = (
+                    "taking up this text ended the coordinator twice: the last good one stays in force until it changes"
                 )
+                raise _Refused(fingerprint, ConfigError(why, file=self._board.config.config.path))
             try:
-                value = work()
-            except PlaybillError:
-                raise
-            except Exception as error:
-                raise _Poison(fingerprint) from error
-            return (value, fingerprint) if then is None else then()
+                try:
+                    value = work()
+                except PlaybillError:
+                    raise
+                except Exception as error:
+                    raise _Poison(fingerprint) from error
+                return (value, self._store.answered()) if then is None else then()
+            except ConfigError as error:
+                raise _Refused(self._store.answered(), error) from error
 
         try:
             return await self._run(reading)
+        except _Refused as refused:
+            self._desk.known = refused.fingerprint
+            raise refused.error from None
         except _Poison as poison:
             if poison.fingerprint is not None:
                 self._desk.suspects[poison.fingerprint] += 1
@@ -284,10 +312,12 @@ class Coordinator:
         self._desk.reading = fingerprint
         prepared = self._prepare(config)
         state = self._board.config
-        if config != state.config or state.error is not None:
-            self._board.set_config(ConfigState(state.rev + 1, config))
+        error = None if config.error is None else str(config.error)
+        if config != state.config or state.error != error:
+            self._board.set_config(ConfigState(state.rev + 1, config, error))
         self._hand_over(prepared)
         self._desk.reading = None
+        self._desk.known = fingerprint
 
     def _prepare(self, config: Config) -> _Prepared:
         delta = plan(config, self._pool.keys())

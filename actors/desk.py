@@ -23,7 +23,13 @@ REMEMBERED = 1024
 
 @frozen
 class Reload:
-    """Read the configuration anew and run what it says."""
+    """Read the configuration anew and run what it says.
+
+    Args:
+        if_changed: only if its text is another one than the last that was taken up or refused (a watcher's request).
+    """
+
+    if_changed: bool = False
 
 
 @frozen
@@ -62,10 +68,12 @@ class Begun:
 
     Args:
         edit: what was asked for.
+        source: the file that the entry it is about came from then, or None.
         outcome: how the store answered, as (refusal or None,); None as long as it has not.
     """
 
     edit: Edit
+    source: str | None = None
     outcome: tuple[PlaybillError | None] | None = None
 
 
@@ -77,6 +85,7 @@ class Desk:
         begun: by operation, the edits that the store was asked for and nobody was told of yet.
         ended: how the last operations ended, by id (bounded).
         reading: fingerprint of the text that is being taken up, or None.
+        known: fingerprint of the text that was last taken up or refused, ours or not; None when there was none.
         suspects: how many incarnations ended while a text was being taken up, by its fingerprint. Twice is no accident.
         tries: how often an operation that has not ended was taken in hand.
     """
@@ -84,6 +93,7 @@ class Desk:
     begun: dict[int, Begun] = field(factory=dict)
     ended: OrderedDict[int, Taken] = field(factory=OrderedDict)
     reading: str | None = None
+    known: str | None = None
     suspects: Counter[str] = field(factory=Counter)
     tries: Counter[int] = field(factory=Counter)
 
@@ -122,7 +132,7 @@ class Desk:
         for operation, begun in list(self.begun.items()):
             if begun.outcome is not None:
                 self.end(operation, Taken(rev, begun.outcome[0]))
-            elif took_effect(begun.edit, config):
+            elif took_effect(begun.edit, config, begun.source):
                 self.end(operation, Taken(rev))
         self.begun.clear()
 
@@ -154,11 +164,18 @@ def merge(edits: Sequence[Edit]) -> list[tuple[Edit, list[int]]]:
     return [(edit, answers) for edit, answers in merged if answers]
 
 
-def took_effect(edit: Edit, config: Config) -> bool:
-    """Whether a configuration shows the effect of an edit: how one that was begun is known after a crash."""
+def took_effect(edit: Edit, config: Config, source: str | None = None) -> bool:
+    """Whether a configuration shows the effect of an edit: how one that was begun is known after a crash.
+
+    Args:
+        edit: what was begun.
+        config: as it is now.
+        source: the file that the entry came from then, if it is known: one of that name from another file was behind it,
+            and shows that it went.
+    """
     there = config.get(edit.server)
     if isinstance(edit, RemoveServer):
-        return there is None
+        return there is None or (source is not None and there.source != source)
     if there is None:
         return False
     match edit:

@@ -110,10 +110,17 @@ class Host:
                     raise UnknownServer(name, nearest(name, configured), self._board.config.config.path)
         with trio.move_on_after(timeout):
             try:
+                await self._caught_up()
                 await self._cell.wait(lambda snapshot: _answered(snapshot.model, require))
             except trio.ClosedResourceError:
                 raise HostClosed from None
         return _readiness(self.snapshot().model, require)
+
+    async def _caught_up(self) -> None:
+        """Wait until the snapshot says what callers were told: one who heard of a death must not be told `ready` of it."""
+        while any(line.lost for line in self._board.lines.values()):
+            await self._board.changed(self._board.version)
+        await self._board.projected(self._board.version)
 
     def why(self, server: str, bare: str) -> Why:
         """Why a tool is, or is not, on the wire, read from the snapshot now. Never waits."""
@@ -142,6 +149,19 @@ class Host:
     def events(self) -> AsyncIterator[Event | Gap]:
         """What happens to the servers from now on: starts, deaths, restarts, parkings. A slow reader gets a `Gap`."""
         return self._pool.events()
+
+    def journal(self, name: str) -> tuple[Event, ...]:
+        """The last events of one server, oldest first, at most 256: what `events` told while nobody listened.
+
+        Args:
+            name: as configured.
+
+        Raises:
+            UnknownServer: no such server is configured.
+        """
+        _names(name)
+        self._operations.entry(name)
+        return self._pool.recent(name)
 
     # Operations. Each returns the snapshot in which its effect is visible.
     #
@@ -241,7 +261,8 @@ class Host:
         """Read the configuration anew and run what it says: exactly the delta is spawned and stopped.
 
         Raises:
-            ConfigError: it cannot be read; the last good one stays, and ``model.config_error`` says so too.
+            ConfigError: it cannot be read; the last good one stays, and ``model.config_error`` says so too. When one of two
+                files cannot be read, what it said last stays, and the other one is in force as it is now.
         """
         return await self._operations.submit("reload", Reload(), timeout)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from functools import partial
 
 import trio
@@ -12,6 +13,7 @@ from ..supervision import (
     Cell,
     ChildSpec,
     ChildState,
+    Context,
     Escalated,
     Intensity,
     Restart,
@@ -22,10 +24,12 @@ from ..supervision import (
 from .board import Board
 from .calls import Calls
 from .coordinator import Coordinator, Run
-from .desk import Desk
+from .desk import Desk, Reload
+from .edge.config.watch import watch
 from .host import Host
 from .model.config import ConfigState, ServerEntry
 from .model.diff import launch_key
+from .model.errors import ConfigError, OperationTimeout, PlaybillError
 from .model.projection import project
 from .model.snapshot import Budget, NativeTool, Snapshot
 from .model.status import Lifecycle
@@ -42,6 +46,13 @@ CLOSE_BUDGET = 10.0
 CORE_BACKOFF = Backoff(base=0.02, max=1.0, reset_after=5.0)
 CORE_INTENSITY = Intensity(restarts=20, window=30.0, then="escalate")
 
+WATCH_BACKOFF = Backoff(base=0.5, max=30.0, reset_after=30.0)
+WATCH_INTENSITY = Intensity(restarts=5, window=60.0, then="park", park_retry=60.0)
+"""A watch that fails is told, and tried again for ever: no reason to end a host."""
+
+WATCH_PATIENCE = 10.0
+"""Seconds that it may take until the file system is watched."""
+
 PROJECTION_GRACE = 1.0
 """Seconds that closing waits for the last projection; one that does not come is a projector that is down."""
 
@@ -56,6 +67,8 @@ class House:
         store: where the configuration lives.
         run: runs the store's work.
         first: the first configuration.
+        known: the fingerprint of its text.
+        watched: whether to reload when the store's files change.
         natives, budget: for the catalog.
         connect: opens connections.
         settings, backoff, intensity: of the server actors.
@@ -70,6 +83,8 @@ class House:
         store: Store,
         run: Run,
         first: ConfigState,
+        known: str | None,
+        watched: bool,
         natives: tuple[NativeTool, ...],
         budget: Budget,
         connect: Connect,
@@ -86,15 +101,20 @@ class House:
         self._intensity = intensity
         self._eras: EraMemory = {}
         self._closing = trio.Event()
+        self._nursery: trio.Nursery | None = None
         self._parked: set[str] = set()
         self._board = Board(first)
         self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget))
-        self._core = Supervisor("core", rng=rng)
+        self._store = store
+        self._watched = watched
+        self._core = Supervisor("core", rng=rng, observe=self._observe_core)
         self._pool = Supervisor("servers", rng=rng, observe=self._observe)
         self._projector = Projector(self._board, self._cell, natives, budget, sites)
+        desk = Desk()
+        desk.known = known
         self._coordinator = Coordinator(
             board=self._board,
-            desk=Desk(),
+            desk=desk,
             store=store,
             pool=self._pool,
             spec_for=self._spec_for,
@@ -102,7 +122,7 @@ class House:
             drain=settings.drain,
             sites=sites,
         )
-        operations = Operations(
+        self._operations = Operations(
             core=self._core,
             pool=self._pool,
             board=self._board,
@@ -116,7 +136,7 @@ class House:
             pool=self._pool,
             board=self._board,
             cell=self._cell,
-            operations=operations,
+            operations=self._operations,
             calls=calls,
             drain=settings.drain,
         )
@@ -127,6 +147,7 @@ class House:
     @trio.lowlevel.enable_ki_protection
     async def start(self, nursery: trio.Nursery) -> None:
         """Start both supervisors, the projector and the coordinator, which hands over the servers. A checkpoint."""
+        self._nursery = nursery
         # Shielded: a cancelled program still closes in order, by `close`.
         await nursery.start(partial(self._pool.run, shielded=True))
         await nursery.start(partial(self._core.run, shielded=True))
@@ -149,6 +170,63 @@ class House:
                 await self._core.start(spec)
             except StartFailed as failed:
                 raise Escalated(failed.name, failed.reason) from None
+        if self._watched:
+            self._core.start_soon(
+                ChildSpec(
+                    name="watcher",
+                    body=self._watch,
+                    restart=Restart.PERMANENT,
+                    backoff=WATCH_BACKOFF,
+                    intensity=WATCH_INTENSITY,
+                    shutdown=Shutdown(grace=0.0, join=2.0),
+                    start_timeout=WATCH_PATIENCE,
+                )
+            )
+
+    async def _watch(self, ctx: Context) -> None:
+        """The watcher: asks for a reload whenever the store's files may say something else. A checkpoint."""
+
+        def watching() -> None:
+            ctx.started()
+            ctx.healthy()
+
+        await watch(self._store.watched, self._look_again, watching=watching)
+
+    async def _look_again(self) -> None:
+        while True:
+            try:
+                await self._operations.submit("reload", Reload(if_changed=True), None)
+            except ConfigError:
+                return  # told by the snapshot
+            except OperationTimeout:
+                # A store that does not answer; another change may never come, so this one is not let go.
+                await trio.sleep(WATCH_BACKOFF.base)
+            else:
+                return
+
+    def look_late(self) -> None:
+        """What was asked of the store and given up is done after all, or was left: have it read again, whatever is known.
+
+        Not waited for. Nothing happens once the host closes.
+        """
+        if self._nursery is not None and not self._closing.is_set():
+            self._nursery.start_soon(self._catch_up)
+
+    async def _catch_up(self) -> None:
+        # An error is told by the snapshot; a look that is given up too will end in another one.
+        with suppress(PlaybillError):
+            await self._operations.submit("reload", Reload(), None)
+
+    def _observe_core(self, state: ChildState) -> None:
+        """A watch that failed is told in the snapshot, until there is one again."""
+        if state.name != "watcher" or self._closing.is_set():
+            return
+        if state.stage in ("backing_off", "parked"):
+            path = self._board.config.config.path
+            why = f"changes of it are not noticed, only reload() reads it: {state.reason}"
+            self._board.set_notice("watcher", why if path is None else f"{path}: {why}")
+        elif state.stage == "running":
+            self._board.set_notice("watcher", None)
 
     def _spec_for(self, entry: ServerEntry) -> ChildSpec:
         key = launch_key(entry)
@@ -213,6 +291,7 @@ class House:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_BUDGET):
             # Side by side, so that a write that hangs does not take the servers' time; the projector is last.
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._core.stop_child, "watcher")
                 nursery.start_soon(self._core.stop_child, "coordinator")
                 nursery.start_soon(self._pool.stop)
             # Who asked for what was just finished still sees it.

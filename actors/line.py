@@ -33,6 +33,9 @@ class Line:
         server: its name.
         generation: of the incarnation.
         connection: ready: the handshake is done and the first list is in.
+
+    Attributes:
+        lost: a caller was told that the server died; the snapshot may say so a few steps later.
     """
 
     def __init__(self, server: str, generation: int, connection: Connection) -> None:
@@ -41,6 +44,7 @@ class Line:
         self.connection = connection
         self.in_flight = 0
         self.closing: str | None = None
+        self.lost = False
         self._idle = trio.Event()
 
     async def call(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
@@ -66,6 +70,7 @@ class Line:
         except ConnectionLost as lost:
             if self.closing is not None:
                 raise ServerUnavailable(self.server, self.closing) from None
+            self.lost = True
             raise ServerDied(self.server, lost.reason) from None
         finally:
             self.in_flight -= 1

@@ -12,8 +12,9 @@ Theory of operation
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +22,9 @@ import trio
 
 from ..supervision import Backoff, Intensity
 from .coordinator import Run
-from .edge.config.file import FileStore
+from .edge.config.file import FileStore, MemoryStore
+from .edge.config.inputs import Inputs
+from .edge.config.watch import require_watchfiles
 from .edge.wire.connecting import open_connect
 from .host import Host
 from .house import House
@@ -49,6 +52,9 @@ async def open_host(
     *,
     native_tools: Sequence[NativeTool] = (),
     budget: Budget | int = 100,
+    inputs: Inputs | None = None,
+    inherit_env: Collection[str] | bool = (),
+    watch: bool = False,
     connect: Connect | None = None,
     store: Store | None = None,
     settings: ServerSettings | None = None,
@@ -64,10 +70,18 @@ async def open_host(
 
     Args:
         config: path of an ``mcp.json``; or a `Config` value, and operations change memory only; or None to find the
-            project's ``.mcp.json`` (nearest parent), else the user's.
+            project's ``.mcp.json`` (in the nearest folder from here upwards) and the user's file. Both are then in force: of a
+            name that is in both, the project's entry. What a project's file starts runs only once it is trusted
+            (`Host.trust`).
         native_tools: the program's own tools; they always ship.
         budget: how many tools, native and MCP, the catalog holds at most.
-        connect: opens connections; None for real processes and remote servers. For tests and fault kits.
+        inputs: values of ``${input:ID}`` by id; or a function, sync or async, from an `InputSpec` to a value, or None for want
+            of one. It is asked at each start of a server that needs it, one input at a time, within the ``connectTimeout``.
+            Else the variable ``PLAYBILL_INPUT_<ID>`` counts, then a declared default.
+        inherit_env: names of variables of this process that each local server gets besides the usual few; True: all.
+        watch: reload by itself when the file changes, whoever changes it and however. It does nothing for a `Config` value.
+        connect: opens connections; None for real processes and remote servers. For tests and fault kits: ``inputs`` and
+            ``inherit_env`` are not used then.
         store: where the configuration lives; None for the file or value given. For tests and fault kits: it is not called in
             a thread.
         settings: the times of server actors.
@@ -77,9 +91,10 @@ async def open_host(
         sites: where a fault kit may strike in the core actors; None: nowhere.
 
     Raises:
-        ConfigError: the configuration cannot be read.
+        ConfigError: the configuration cannot be read; of two files: neither can.
         ValueError: two native tools have one name.
-        PlaybillError: it does not run under trio.
+        TypeError: ``inputs`` or ``inherit_env`` is something else.
+        PlaybillError: it does not run under trio; or ``watch`` is asked for and its extra is not installed.
         Escalated: a core actor could not be kept alive.
         BaseException: what the body raises, as it is, not in a group.
     """
@@ -92,20 +107,26 @@ async def open_host(
         raise ValueError(f"native tool {next(name for name in names if names.count(name) > 1)!r} is given twice")
     cap = Budget(budget) if isinstance(budget, int) else budget
     place = find_store(config) if store is None else store
-    run = _in_thread if isinstance(place, FileStore) and store is None else _inline
-    first = ConfigState(1, await _first_load(place, run))
+    threads = _Threads()
+    run: Run = threads if store is None and not isinstance(place, MemoryStore) else _inline
+    if watched := watch and bool(place.watched()):
+        require_watchfiles()
+    config, known = await _first_load(place, run)
+    first = ConfigState(1, config, None if config.error is None else str(config.error))
     body_error: BaseException | None = None
     try:
         async with AsyncExitStack() as stack:
             if connect is None:
-                connect = await stack.enter_async_context(open_connect())
+                connect = await stack.enter_async_context(open_connect(inputs, inherit_env))
             nursery = await stack.enter_async_context(trio.open_nursery())
             house = House(
-                store=place, run=run, first=first, natives=tuple(native_tools), budget=cap, connect=connect,
+                store=place, run=run, first=first, known=known, watched=watched,
+                natives=tuple(native_tools), budget=cap, connect=connect,
                 settings=settings or ServerSettings(), backoff=backoff, intensity=intensity,
                 operation_timeout=operation_timeout, rng=rng or random.Random(), sites=sites,
             )  # fmt: skip
             try:
+                threads.late = house.look_late
                 await house.start(nursery)
                 try:
                     yield house.host
@@ -147,9 +168,10 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterable[BaseException]
             yield each
 
 
-async def _first_load(store: Store, run: Run) -> Config:
+async def _first_load(store: Store, run: Run) -> tuple[Config, str | None]:
+    """The first configuration, and the fingerprint of its text."""
     try:
-        return await run(store.load)
+        return await run(lambda: (store.load(), store.answered()))
     except OperationTimeout:
         path = str(store.path) if isinstance(store, FileStore) else None
         raise ConfigError(
@@ -157,10 +179,37 @@ async def _first_load(store: Store, run: Run) -> Config:
         ) from None
 
 
-async def _in_thread(work: Callable[[], T], /) -> T:
-    with trio.move_on_after(STORE_PATIENCE):
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
-    raise OperationTimeout("reading or writing the configuration", STORE_PATIENCE, None)
+class _Threads:
+    """Runs a store's work in worker threads, each for `STORE_PATIENCE` seconds at most.
+
+    A thread cannot be ended from outside. One that is given up ends by itself where the store looks whether anybody still waits
+    (`FileStore` does so just before it replaces the file); if it got its work done after all, that is told.
+    """
+
+    def __init__(self) -> None:
+        self.late: Callable[[], None] = lambda: None
+        """Called in the loop when the work of a thread that was given up is over."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """As `Run`. A checkpoint."""
+        token = trio.lowlevel.current_trio_token()
+        given_up, over = threading.Event(), threading.Event()
+
+        def visit() -> T:
+            try:
+                return work()
+            finally:
+                over.set()
+                if given_up.is_set():
+                    with suppress(trio.RunFinishedError):
+                        token.run_sync_soon(self.late)
+
+        with trio.move_on_after(STORE_PATIENCE):
+            return await trio.to_thread.run_sync(visit, abandon_on_cancel=True)
+        given_up.set()
+        if over.is_set():  # just now: the thread may not have seen that it was given up
+            self.late()
+        raise OperationTimeout("reading or writing the configuration", STORE_PATIENCE, None)
 
 
 async def _inline(work: Callable[[], T], /) -> T:

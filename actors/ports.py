@@ -5,7 +5,8 @@ The cast (server, coordinator, projector) never imports the edge; a test or a fa
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -205,7 +206,7 @@ class Store(Protocol):
         """Read the configuration anew; entries equal to those of ``previous`` are the same objects.
 
         Raises:
-            ConfigError: it cannot be read.
+            ConfigError: it cannot be read. When only one of several files cannot be, `Config.error` says so instead.
         """
         ...
 
@@ -228,6 +229,17 @@ class Store(Protocol):
 
     def fingerprint(self) -> str | None:
         """A hash of the text as it now is, or None when there is none (in memory, or it cannot be read). Never raises."""
+        ...
+
+    def answered(self) -> str | None:
+        """The `fingerprint` of the text that the last `load` or `edit` answered from, or refused.
+
+        None when there was none. Never raises. The text may be another one by now.
+        """
+        ...
+
+    def watched(self) -> Collection[Path]:
+        """The files whose change can change what `load` returns; none for a value in memory. Never raises."""
         ...
 
     def edit(self, edits: Sequence[Edit], previous: Config | None = None) -> Edited:

@@ -56,7 +56,9 @@ class Projector:
 
     def _publish(self, version: int, memo: Memo) -> None:
         before = self._cell.value
-        after = project(self._board.config, self._board.statuses, self._natives, self._budget, before, memo)
+        board = self._board
+        notices = tuple(board.notices.values())
+        after = project(board.config, board.statuses, self._natives, self._budget, before, memo, notices)
         if after is not before:
             self._cell.set(after)
         self._board.mark_projected(version)

@@ -195,6 +195,8 @@ class _Incarnation:
         except ListFailed as failed:
             raise ConnectionFailed(f"tools/list: {failed.reason}", stderr_tail=connection.stderr_tail()) from None
         except ConnectionLost as lost:
+            # Said now, and again with its end: clearing away what is left of it may take seconds.
+            self.report(error=lost.reason, stderr_tail=connection.stderr_tail())
             raise ConnectionFailed(lost.reason, stderr_tail=connection.stderr_tail()) from None
 
     async def _serve(self, connection: Connection, listing: Listing) -> None:

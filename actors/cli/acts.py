@@ -186,7 +186,7 @@ async def kill(scene: Scene) -> None:
         for _ in range(_CALLERS):
             nursery.start_soon(call)
         await poll(lambda: calls["answered"] >= _CALLS_BEFORE, scene.wait)
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows: os.kill ends it at once, too
         at_death = calls["answered"]
         back = await scene.until(lambda seen: _is_new(seen, "notes", pid))
         await poll(lambda: calls["answered"] > at_death, scene.wait)

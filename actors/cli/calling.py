@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import trio
 
 from .. import open_host
+from ..edge.config.discover import Scope
 from ..model.config import Config, ServerEntry
 from ..model.errors import UnknownServer, UnknownTool
-from ..model.naming import wire_name
 from ..model.nearest import nearest
 from ..model.snapshot import PluginModel, Snapshot
 from .configs import load
 from .errors import CliError, Exit, diagnose
 from .interrupt import run
+from .names import origin_of
 from .render import print_json, print_text
 from .showing import why_not_ready
 from .waiting import settle
@@ -58,34 +60,19 @@ def _finite(text: str) -> float:
     return value if math.isfinite(value) else _refuse_number(text)
 
 
-def origin_of(config: Config, name: str) -> tuple[ServerEntry, str] | None:
-    """The server and the bare tool that a name speaks of, as far as the config alone can tell.
-
-    Args:
-        config: the servers.
-        name: ``SERVER/TOOL`` (server and tool may hold slashes: the longest server name wins), or a wire name.
-
-    Returns:
-        The entry and the tool's name, or None when only the servers' lists can tell.
-    """
-    fits = [entry for entry in config.servers if name.startswith(f"{entry.name}/")]
-    if fits:
-        entry = max(fits, key=lambda each: len(each.name))
-        return entry, name[len(entry.name) + 1 :]
-    for entry in config.servers:
-        prefix = f"mcp__{entry.name}__"
-        if name.startswith(prefix) and wire_name(entry.name, bare := name[len(prefix) :]) == name:
-            return entry, bare
-    return None
-
-
 def call_tool(
-    path: str | None, name: str, arguments: str, *, as_json: bool = False, timeout: float | None = None
+    path: str | None,
+    name: str,
+    arguments: str,
+    *,
+    scope: Scope | None = None,
+    as_json: bool = False,
+    timeout: float | None = None,
 ) -> int:
     """Call one tool and print its answer.
 
     Args:
-        path: of the config; None = the one in this folder.
+        path, scope: of the config, as in `configs.open_store`.
         name: a wire name, or ``SERVER/TOOL``; where the name tells the server, no other is started.
         arguments: one JSON object.
         as_json: print the raw result as JSON.
@@ -99,13 +86,15 @@ def call_tool(
         PlaybillError: the config cannot be read, or the call failed.
     """
     values = parse_arguments(arguments)
-    config = load(path)
+    config = load(path, scope)
     seconds = TIMEOUT if timeout is None else timeout
     origin = origin_of(config, name)
     if origin is not None:
         entry, _ = origin
         _must_run(entry)
         config = Config((entry,), config.path, config.warnings)
+    elif config.error is not None:
+        raise config.error  # the server may be in there
     elif "/" in name:
         server = name.partition("/")[0]
         near = nearest(server, (entry.name for entry in config.servers))
@@ -136,7 +125,7 @@ def _must_run(entry: ServerEntry) -> None:
     if entry.error is not None:
         raise CliError(Exit.CONFIG, entry.error)
     if not entry.runnable:
-        why = "disabled" if entry.disabled else f"not trusted yet: to run it, name its file: --config {entry.source}"
+        why = "disabled" if entry.disabled else f"untrusted: run `playbill trust {shlex.quote(entry.name)}`"
         raise CliError(Exit.SERVER, f"server {entry.name!r} is {why}")
 
 

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from ..testing.chaos import Judged, examine, shrunk, systematic
+from ..testing.chaos import Judged, examine, level_of, shrunk, systematic, wire_is_possible
+from ..testing.faults import Level
 from ..testing.literal import literal
 from ..testing.plans import Plan, draw
 from ..testing.reports import load, report, store, versions
@@ -34,6 +35,7 @@ def chaos(
     pairwise: bool,
     replay: str | None,
     keep: str | None,
+    wire: bool | None,
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -45,6 +47,7 @@ def chaos(
         pairwise: play the systematic plans instead.
         replay: play the plan in this file instead.
         keep: a folder in which a failure is stored, or None.
+        wire: play on the wire, or not; None: every fourth seed and, of the systematic plans, both.
         jobs: processes side by side.
         as_json: print JSON.
 
@@ -55,11 +58,16 @@ def chaos(
     plans: Iterator[Plan]
     if replay is not None:
         plans = iter([_load(replay)])
+    elif wire and not wire_is_possible():
+        raise CliError(Exit.USAGE, "--wire needs pipes that trio can wait for, which this platform has not")
     elif pairwise:
-        plans = systematic()
+        both: tuple[Level, ...] = ("connection", "wire") if wire_is_possible() else ("connection",)
+        levels = both if wire is None else both[1:] if wire else both[:1]
+        plans = chain.from_iterable(systematic(level) for level in levels)
     else:
         first = seed or 0
-        plans = map(draw, range(first, first + (seeds or (100 if seed is None else 1))))
+        drawn = range(first, first + (seeds or (100 if seed is None else 1)))
+        plans = (draw(each, level_of(each) if wire is None else "wire" if wire else "connection") for each in drawn)
     failed: Judged | None = None
     count = 0
     for judged in _examined(plans, jobs):

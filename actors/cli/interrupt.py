@@ -14,7 +14,8 @@ import trio
 
 __all__ = ["run"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Windows has no SIGHUP; there, Ctrl-Break is what a program is asked to end with that has its own process group.
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
 
 def run(verb: Callable[[], Awaitable[int]]) -> int:

@@ -3,53 +3,71 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
+from ..edge.config.discover import Scope
 from ..model.config import ServerEntry
 from ..model.mask import mask_args, mask_text, mask_url
-from .configs import load, place
+from .configs import load, near, place
 from .errors import Exit, diagnose
 from .render import columns_used, print_json, print_table
 
-__all__ = ["list_servers"]
+__all__ = ["how_to_trust", "kind", "list_servers", "what_runs"]
 
 SCHEMA = 1
 
 
-def list_servers(path: str | None, *, as_json: bool = False) -> int:
+def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool = False, quiet: bool = False) -> int:
     """List the servers of a config.
 
     Args:
-        path: of the config; None = where `open_host` would look.
+        path, scope: of the config, as in `configs.open_store`.
         as_json: print JSON instead of a table.
+        quiet: no warnings.
 
     Returns:
-        `Exit.OK`, or `Exit.CONFIG` when an entry is invalid: the others are listed all the same.
+        `Exit.OK`, or `Exit.CONFIG` when an entry or one of two files is invalid: the others are listed all the same.
 
     Raises:
         ConfigError: the config is missing or cannot be read.
     """
-    config = load(path)
+    config = load(path, scope)
+    unread = None if config.error is None else str(config.error)
     if as_json:
         servers = [_as_json(entry) for entry in config.servers]
         print_json(
-            {"schema": SCHEMA, "config": config.path, "warnings": list(config.warnings), "servers": servers},
+            {
+                "schema": SCHEMA,
+                "config": config.path,
+                "error": unread,
+                "warnings": list(config.warnings),
+                "servers": servers,
+            },
         )
     elif config.servers:
         rows = [
-            (entry.name, kind(entry), _what(entry), _tools(entry), _state(entry), _near(place(entry)))
+            (entry.name, kind(entry), what_runs(entry), _tools(entry), _state(entry), near(place(entry)))
             for entry in config.servers
         ]
         print_table(columns_used(("SERVER", "KIND", "RUNS", "TOOLS", "STATE", "SOURCE"), rows, keep=4))
     else:
         diagnose(f"{config.path or 'the config'}: no servers")
-    for warning in config.warnings:
+    for warning in () if quiet else config.warnings:
         diagnose(f"warning: {warning}")
     invalid = [entry.error for entry in config.servers if entry.error is not None]
+    if unread is not None:
+        invalid.append(unread)
     for error in invalid:
         diagnose(error)
+    for entry in () if quiet else config.servers:
+        if _state(entry) == "untrusted":
+            diagnose(f"server {entry.name!r}: {how_to_trust(entry.name)}")
     return Exit.CONFIG if invalid else Exit.OK
+
+
+def how_to_trust(name: str) -> str:
+    """What is said of a server that a project brings and nobody approved."""
+    return f"untrusted — run `playbill trust {shlex.quote(name)}`"
 
 
 def kind(entry: ServerEntry) -> str:
@@ -63,7 +81,7 @@ def kind(entry: ServerEntry) -> str:
     return "?"
 
 
-def _what(entry: ServerEntry) -> str:
+def what_runs(entry: ServerEntry) -> str:
     """What is run or reached, on one line, with its secrets masked."""
     if entry.command is not None:
         return shlex.join([mask_text(entry.command), *mask_args(entry.args)])
@@ -83,12 +101,6 @@ def _state(entry: ServerEntry) -> str:
     if entry.disabled:
         return "disabled"
     return "" if entry.trusted else "untrusted"
-
-
-def _near(where: str) -> str:
-    """A place as seen from the folder we are in, where that is shorter."""
-    here = f"{Path.cwd()}/"
-    return where.removeprefix(here)
 
 
 def _as_json(entry: ServerEntry) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import open_host
+from ..edge.config.discover import Scope
 from ..model.config import Config
 from ..model.frozen import thaw
 from ..model.snapshot import PluginModel, ServerState, Snapshot
 from .configs import load
 from .errors import Exit, diagnose
 from .interrupt import run
+from .listing import how_to_trust
 from .render import columns_used, print_json, print_table, summary
 from .waiting import settle
 
@@ -22,12 +24,20 @@ SCHEMA = 1
 TIMEOUT = 30.0
 
 
-def show_tools(path: str | None, *, as_json: bool = False, timeout: float | None = None) -> int:
+def show_tools(
+    path: str | None,
+    *,
+    scope: Scope | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
+    timeout: float | None = None,
+) -> int:
     """Start all servers, wait until each is ready or has failed, and list every tool.
 
     Args:
-        path: of the config; None = the one in this folder.
+        path, scope: of the config, as in `configs.open_store`.
         as_json: print JSON instead of tables.
+        quiet: say only what makes the exit code.
         timeout: seconds to wait for servers; None = 30.
 
     Returns:
@@ -37,7 +47,7 @@ def show_tools(path: str | None, *, as_json: bool = False, timeout: float | None
     Raises:
         ConfigError: the config cannot be read.
     """
-    config = load(path)
+    config = load(path, scope)
 
     async def verb() -> int:
         async with open_host(config) as host:
@@ -46,7 +56,7 @@ def show_tools(path: str | None, *, as_json: bool = False, timeout: float | None
                 print_json(_tools_json(config, snapshot))
             else:
                 _print_tools(snapshot)
-            code, lines = verdict(config, snapshot.model)
+            code, lines = verdict(config, snapshot.model, quiet=quiet)
             for line in lines:
                 diagnose(line)
             return code
@@ -54,8 +64,8 @@ def show_tools(path: str | None, *, as_json: bool = False, timeout: float | None
     return run(verb)
 
 
-def verdict(config: Config, model: PluginModel) -> tuple[Exit, list[str]]:
-    """What ``tools`` ends with, and a line for each thing that is wrong."""
+def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple[Exit, list[str]]:
+    """What ``tools`` ends with, and a line for each thing that is wrong; unless quiet, also for what only looks wrong."""
     invalid = [entry.error for entry in config.servers if entry.error is not None]
     down = [
         f"server {server.name!r} is not ready: {why_not_ready(server)}"
@@ -67,11 +77,13 @@ def verdict(config: Config, model: PluginModel) -> tuple[Exit, list[str]]:
     unread = [model.config_error] if model.config_error else []
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
     untrusted = [
-        f"server {server.name!r} comes with the project and is not trusted: it is not started (name its file with --config)"
+        f"server {server.name!r} comes with the project and is not started: {how_to_trust(server.name)}"
         for server in model.servers
         if server.phase == "untrusted"
     ]
     empty = [] if model.servers else ["there are no servers in the config"]
+    if quiet:
+        return code, [*unread, *invalid, *down, *over]
     return code, [
         *unread,
         *(f"warning: {each}" for each in model.config_warnings),

@@ -12,12 +12,17 @@ from typing import Any
 
 from attrs import field, frozen
 
+from .errors import ConfigError
 from .frozen import FrozenDict, freeze
 
-__all__ = ["Config", "ConfigState", "ServerEntry"]
+__all__ = ["Config", "ConfigState", "InputSpec", "ServerEntry"]
 
 
 def _entries(value: Iterable[ServerEntry]) -> tuple[ServerEntry, ...]:
+    return tuple(value)
+
+
+def _specs(value: Iterable[InputSpec]) -> tuple[InputSpec, ...]:
     return tuple(value)
 
 
@@ -43,6 +48,27 @@ def _fits(entry: ServerEntry) -> None:
             raise TypeError(f"server {entry.name!r} has {value!r} where only strings can be")
 
 
+@frozen
+class InputSpec:
+    """What a file declares about an ``${input:ID}``, for whoever is asked to supply it.
+
+    Args:
+        id: as it is referred to.
+        type: ``promptString``, ``pickString``, ``command``, as written; None when the file does not declare this input.
+        description: words for a person, or None.
+        password: the value must not be shown while it is typed.
+        default: what counts when nobody supplies it, or None.
+        options: what can be chosen, of a ``pickString``.
+    """
+
+    id: str
+    type: str | None = None
+    description: str | None = None
+    password: bool = False
+    default: str | None = None
+    options: tuple[str, ...] = ()
+
+
 @frozen(kw_only=True)
 class ServerEntry:
     """One server of the configuration.
@@ -60,6 +86,7 @@ class ServerEntry:
         priority: the budget trims servers of lower priority first.
         timeout: seconds one call may take; None = the host's default.
         connect_timeout: seconds from spawn to the first tool list; None = the host's default.
+        inputs: what the entry's file declares about ``${input:ID}``; no reason to start a server anew.
         source, line: the file the entry comes from and its 1-based line there; None for an entry made in code.
         error: why the entry cannot be used (one line), or None. Such an entry is shown as ``invalid`` and never started.
         trusted: False keeps it from being started until ``Host.trust(name)``.
@@ -85,6 +112,7 @@ class ServerEntry:
     priority: float = 0
     timeout: float | None = None
     connect_timeout: float | None = None
+    inputs: tuple[InputSpec, ...] = field(default=(), converter=_specs)
     source: str | None = None
     line: int | None = None
     error: str | None = None
@@ -123,13 +151,16 @@ class Config:
 
     Args:
         servers: the entries; a name occurs once.
-        path: the file that edits go to, or None when it lives in memory only.
+        path: the file that a new server goes to, or None when it lives in memory only.
         warnings: one line each, of what was accepted but looks wrong.
+        error: of a configuration of several files: why one of them cannot be used as it is now. What it said before stands
+            in for it (nothing, if it was never read); the others are in force as they are now.
     """
 
     servers: tuple[ServerEntry, ...] = field(default=(), converter=_entries)
     path: str | None = None
     warnings: tuple[str, ...] = ()
+    error: ConfigError | None = field(default=None, eq=str)
     _index: dict[str, ServerEntry] = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

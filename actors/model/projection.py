@@ -201,6 +201,7 @@ def project(
     budget: Budget,
     previous: Snapshot | None = None,
     memo: Memo | None = None,
+    notices: Sequence[str] = (),
 ) -> Snapshot:
     """Make the one value all readers read. Pure and total.
 
@@ -211,6 +212,7 @@ def project(
         budget: the cap on native and MCP tools together.
         previous: the snapshot before, whose version this one follows and whose parts it uses again.
         memo: what the projection before left behind; it makes this one fast and does not change it.
+        notices: one line each, of what ails the host itself; shown behind the config's warnings.
 
     Returns:
         ``previous`` itself when nothing differs; else a snapshot with the next version (1 without ``previous``). Its
@@ -234,7 +236,7 @@ def project(
     model = PluginModel(
         servers=tuple(each.state for each in every),
         config_error=state.error,
-        config_warnings=state.config.warnings,
+        config_warnings=(*state.config.warnings, *notices),
         native_count=len(native.wires),
         budget=budget.tools,
         wanted=len(native.wires) + wanted,

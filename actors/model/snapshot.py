@@ -157,7 +157,8 @@ class PluginModel:
     Args:
         servers: in the order configured.
         config_error: why the config file as it is now cannot be used (one line), or None.
-        config_warnings: one line each, of what was accepted in the config but looks wrong.
+        config_warnings: one line each, of what was accepted in the config but looks wrong; and that changes of it are not
+            noticed, when it is watched in vain.
         native_count, budget, wanted, trimmed: the figures behind the warning: native tools, the budget's cap (None = none),
             native and MCP tools that would be sent without it, and how many of those it dropped.
     """

@@ -7,19 +7,21 @@ Theory of operation
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from attrs import field, frozen
 
 from ..opening import open_host
+from .faults import Level
 from .oracle import Violation, compare, judge
 from .plans import Plan, doubles, draw, singles
 from .play import Opener, play
 from .scripted import ScriptedServers
 from .shrink import shrink
 
-__all__ = ["Judged", "Kind", "examine", "explore", "shrunk", "systematic"]
+__all__ = ["Judged", "Kind", "examine", "explore", "level_of", "shrunk", "systematic", "wire_is_possible"]
 
 Kind = Literal["ok", "crash", "liveness", "correctness"]
 """All was right · the run itself raised · something did not come to its end · something was wrong."""
@@ -77,22 +79,33 @@ def _broken(violations: Iterable[Violation]) -> frozenset[int]:
     return frozenset(each.invariant for each in violations)
 
 
-def explore(seeds: Iterable[int], **how: object) -> Iterator[Judged]:
+def explore(seeds: Iterable[int], level: Level = "connection", **how: object) -> Iterator[Judged]:
     """Draw, play and judge a plan for each seed.
 
     Args:
         seeds: from which plans are drawn.
+        level: where the faults of servers are delivered.
         how: as `examine` takes it.
     """
     for seed in seeds:
-        yield examine(draw(seed), **how)  # type: ignore[arg-type]
+        yield examine(draw(seed, level), **how)  # type: ignore[arg-type]
 
 
-def systematic(*, pairs: bool = True) -> Iterator[Plan]:
+def level_of(seed: int) -> Level:
+    """The level that a seed is played at when none is asked for: the wire is slower, and is for every fourth."""
+    return "wire" if seed % 4 == 3 and wire_is_possible() else "connection"
+
+
+def wire_is_possible() -> bool:
+    """Whether this platform has the pipes that the wire level needs."""
+    return os.name != "nt"
+
+
+def systematic(level: Level = "connection", *, pairs: bool = True) -> Iterator[Plan]:
     """The plans of the systematic mode: every single fault, and then, if asked for, every two that can meet."""
-    yield from singles()
+    yield from singles(level)
     if pairs:
-        yield from doubles()
+        yield from doubles(level)
 
 
 def shrunk(judged: Judged, *, tries: int = 150, **how: object) -> Judged:

@@ -1,110 +1,26 @@
 """How faults reach a host: a decorator over scripted servers, and the sites of the core actors. No global, no patching.
 
 Theory of operation
-    `FaultyServers` is a `Connect` around `ScriptedServers`. At each site of a connection's life it asks its plan whether a
-    fault is due: the oldest of that (server, site) whose time has come is taken and carried out, once. A fault of a server
-    that acts by itself (`faults.SPONTANEOUS`) is carried out by `run_spontaneous` at its time, if the server is connected.
-    `CoreFaults` does the same for the core actors.
-
-    After `heal` nothing strikes any more. All that happens is noted as (seconds, server, connection, what), for the oracle.
+    `FaultyServers` is a `Delivery` (see `strikes`) that stands in for whole connections: a call comes to a server or does not,
+    and an answer is a value. `CoreFaults` does the same for the core actors. The bytes below are for `wires`.
 """
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
 import trio
-from attrs import evolve, frozen
 
 from ..model.config import ServerEntry
 from ..model.status import ToolDef
 from ..ports import Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Opening, Progress
-from .faults import CORE, SPONTANEOUS, Fault, FaultPlan
+from .faults import CORE, Fault, FaultPlan
 from .scripted import ScriptedConnection, ScriptedServers
+from .strikes import DEATHS, REASONS, Delivery, InjectedCrash, Note, Queues, late
 
 __all__ = ["CoreFaults", "FaultyServers", "InjectedCrash", "Note"]
-
-_REASONS = {
-    "crash": "killed by signal 9",
-    "flaky": "exited with code 1",
-    "clean_exit": "exited with code 0",
-    "reset": "connection reset by peer",
-    "garbage_frame": "it answered with garbage",
-}
-
-
-class InjectedCrash(Exception):
-    """A core actor, or the closing of a connection, was made to crash."""
-
-
-@frozen
-class Note:
-    """Something that happened to a server.
-
-    Args:
-        at: trio clock seconds.
-        server: its name.
-        connection: which of its connections, from 1.
-        what: ``spawn``, ``connected``, ``listed``, ``sent``, ``replied``, ``lost``, ``end``, ``fault``.
-        detail: of it: the reason, the token of the call, the fault.
-    """
-
-    at: float
-    server: str
-    connection: int
-    what: str
-    detail: str = ""
-
-
-class _Queues:
-    """The faults that have not struck yet, by (server, site)."""
-
-    def __init__(self, faults: FaultPlan) -> None:
-        self._waiting: defaultdict[tuple[str, str], deque[Fault]] = defaultdict(deque)
-        for fault in faults:
-            self.add(fault)
-
-    def add(self, fault: Fault) -> None:
-        """Have one more wait, behind those of the same place whose time is not later."""
-        queue = self._waiting[fault.server, fault.site]
-        queue.append(fault)
-        self._waiting[fault.server, fault.site] = deque(sorted(queue, key=lambda each: each.at))
-
-    def clear(self) -> None:
-        """Have none wait."""
-        self._waiting.clear()
-
-    def waiting(self) -> tuple[Fault, ...]:
-        """All that have not struck yet (a flaky one: not often enough), by time."""
-        return tuple(FaultPlan(tuple(fault for queue in self._waiting.values() for fault in queue)))
-
-    def take(self, server: str, site: str) -> Fault | None:
-        """The fault that is due there now, or None. A flaky one stays until it has struck ``arg`` times."""
-        queue = self._waiting.get((server, site))
-        if not queue or queue[0].at > trio.current_time():
-            return None
-        fault = queue.popleft()
-        if fault.kind == "flaky" and fault.arg > 1:
-            queue.appendleft(evolve(fault, arg=fault.arg - 1))
-        return fault
-
-
-def _late(fault: Fault, size: float) -> float | None:
-    """Seconds of delay that a fault means, or None when it means something else."""
-    match fault.kind:
-        case "latency" | "stalled_mailbox":
-            return fault.arg
-        case "jitter":
-            # Of its own generator: what a fault draws must not depend on what else has drawn.
-            return fault.arg * (0.5 + random.Random(repr(fault)).random())
-        case "bandwidth":
-            return fault.arg * size
-        case _:
-            return None
 
 
 class CoreFaults:
@@ -112,7 +28,7 @@ class CoreFaults:
 
     def __init__(self, faults: FaultPlan) -> None:
         self.struck: list[tuple[float, Fault]] = []
-        self._queues = _Queues(FaultPlan(tuple(fault for fault in faults if fault.site in CORE)))
+        self._queues = Queues(FaultPlan(tuple(fault for fault in faults if fault.site in CORE)))
 
     def heal(self) -> None:
         """Nothing that was told until now strikes any more."""
@@ -136,13 +52,13 @@ class CoreFaults:
         if fault is None:
             return
         self.struck.append((trio.current_time(), fault))
-        if (seconds := _late(fault, 1)) is not None:
+        if (seconds := late(fault, 1)) is not None:
             await trio.sleep(seconds)
         else:
             raise InjectedCrash(f"{who} at {site}")
 
 
-class FaultyServers:
+class FaultyServers(Delivery):
     """A `Connect` over scripted servers, with faults.
 
     Args:
@@ -151,64 +67,28 @@ class FaultyServers:
 
     Attributes:
         notes: all that happened, in order.
+        connections: those that are open now, by server name.
     """
 
     def __init__(self, servers: ScriptedServers, faults: FaultPlan) -> None:
-        self.servers = servers
-        self.notes: list[Note] = []
+        super().__init__(servers, faults)
         self.connections: dict[str, FaultyConnection] = {}
-        self._faults = faults
-        self._queues = _Queues(FaultPlan(tuple(fault for fault in faults if fault.site not in CORE)))
-        self._numbers: Counter[str] = Counter()
 
     def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
         """Connect with faults; see `ports.Connect`."""
         inner = self.servers(entry, eras=eras, on_list_changed=on_list_changed)
-        return _FaultyOpening(self, entry.name, inner, on_list_changed)
+        return _FaultyOpening(self, entry.name, inner)
 
-    def heal(self) -> None:
-        """Nothing that was told until now strikes any more; every server announces its list: it may have been a faulty one."""
-        self._queues.clear()
-        for connection in self.connections.values():
-            connection.limit = None
-            connection.announce()
+    def acting(self) -> Mapping[str, FaultyConnection]:
+        """As `Delivery.acting`."""
+        return self.connections
 
-    async def run_spontaneous(self) -> None:
-        """Carry out the faults of servers that act by themselves, each at its time; returns after the last."""
-        for fault in self._faults:
-            if fault.site in SPONTANEOUS:
-                await self.act(fault)
-
-    async def act(self, fault: Fault) -> None:
-        """Wait for the time of a fault of a server that acts by itself, and carry it out, if the server is connected then."""
-        await trio.sleep_until(fault.at)
-        connection = self.connections.get(fault.server)
-        if connection is not None and self._queues.take(fault.server, fault.site) is not None:
-            await connection.act(fault)
-
-    def add(self, fault: Fault) -> None:
-        """Have one more fault wait; one of a server that acts by itself is given to `act` as well."""
-        self._queues.add(fault)
-
-    def waiting(self) -> tuple[Fault, ...]:
-        """The faults that have not struck."""
-        return self._queues.waiting()
-
-    def number(self, server: str) -> int:
-        """A number for a server's next connection."""
-        self._numbers[server] += 1
-        return self._numbers[server]
-
-    def note(self, server: str, connection: int, what: str, detail: str = "") -> None:
-        """Note something of now."""
-        self.notes.append(Note(trio.current_time(), server, connection, what, detail))
-
-    def due(self, server: str, number: int, site: str) -> Fault | None:
-        """Take the fault that is due, and note it."""
-        fault = self._queues.take(server, site)
-        if fault is not None:
-            self.note(server, number, "fault", f"{site} {fault.kind}")
-        return fault
+    def kill(self, server: str, reason: str) -> bool:
+        """As `Delivery.kill`."""
+        connection = self.servers.live.get(server)
+        if connection is not None:
+            connection.lose(reason)
+        return connection is not None
 
 
 class FaultyConnection:
@@ -236,6 +116,11 @@ class FaultyConnection:
         """Announce a change of the list, while connected."""
         self.inner.announce()
 
+    def heal(self) -> None:
+        """As `Acting.heal`."""
+        self.limit = None
+        self.announce()
+
     async def wait_lost(self) -> str:
         """As `Connection.wait_lost`."""
         return await self.inner.wait_lost()
@@ -246,7 +131,7 @@ class FaultyConnection:
 
     def lose(self, fault: Fault) -> None:
         """End the connection as a fault has it."""
-        reason = _REASONS[fault.kind]
+        reason = REASONS[fault.kind]
         self.owner.note(self.server, self.number, "lost", reason)
         self.inner.lose(reason)
 
@@ -262,16 +147,16 @@ class FaultyConnection:
         fault = self.owner.due(self.server, self.number, site)
         if fault is None:
             return None
-        if (seconds := _late(fault, size)) is not None:
+        if (seconds := late(fault, size)) is not None:
             await trio.sleep(seconds)
         elif fault.kind == "hang":
             await trio.sleep_forever()
         elif fault.kind == "slice":
             for _ in range(int(fault.arg)):
                 await trio.sleep(0.001)
-        elif fault.kind in ("crash", "clean_exit", "reset", "flaky"):
+        elif fault.kind in DEATHS:
             self.lose(fault)
-            raise ConnectionLost(_REASONS[fault.kind])
+            raise ConnectionLost(REASONS[fault.kind])
         else:
             return fault
         return None
@@ -302,7 +187,7 @@ class FaultyConnection:
             listing = await self.inner.list_tools()
             extra, self._extra = self._extra, ()
             if fault is not None and fault.kind == "garbage_frame":
-                raise ListFailed(_REASONS["garbage_frame"])
+                raise ListFailed(REASONS["garbage_frame"])
             if fault is not None and fault.kind == "duplicate_frame":
                 self.announce()
             if fault is not None and fault.kind == "huge_listing":
@@ -345,7 +230,7 @@ def _many(fault: Fault) -> tuple[ToolDef, ...]:
 
 
 class _FaultyOpening:
-    def __init__(self, owner: FaultyServers, server: str, inner: Opening, changed: Callable[[], None]) -> None:
+    def __init__(self, owner: FaultyServers, server: str, inner: Opening) -> None:
         self._owner = owner
         self._server = server
         self._inner = inner
@@ -385,14 +270,14 @@ class _FaultyOpening:
         if fault.kind in ("crash", "flaky"):
             await trio.lowlevel.checkpoint()
             raise ConnectionFailed("the process could not be started", stderr_tail="no such file")
-        await trio.sleep_forever() if fault.kind == "hang" else await trio.sleep(_late(fault, 1) or 0.0)
+        await trio.sleep_forever() if fault.kind == "hang" else await trio.sleep(late(fault, 1) or 0.0)
 
     async def _shake_hands(self) -> None:
         assert self._connection is not None
         await self._connection.strike("connect")
         fault = await self._connection.strike("handshake")
         if fault is not None:
-            raise ConnectionFailed(_REASONS[fault.kind], stderr_tail=_REASONS[fault.kind])
+            raise ConnectionFailed(REASONS[fault.kind], stderr_tail=REASONS[fault.kind])
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -413,7 +298,7 @@ class _FaultyOpening:
         # Leaving has its own deadlines, also when it is cancelled.
         with trio.CancelScope(shield=True):
             if fault is not None and fault.kind in ("slow_close", "refuses_to_die", "latency", "jitter"):
-                await trio.sleep(fault.arg if "_" in fault.kind else _late(fault, 1) or 0.0)
+                await trio.sleep(fault.arg if "_" in fault.kind else late(fault, 1) or 0.0)
             await self._inner.__aexit__(None, None, None)
             if fault is not None and fault.kind == "slow_teardown":
                 await trio.sleep(fault.arg)

@@ -1,15 +1,36 @@
-"""Faults as values: what goes wrong, where, with whom and from when on; and which of them make sense, as a table.
+"""Faults as values: what goes wrong, where, with whom and from when on; and which of them make sense, as tables.
 
-A fault's ``repr`` pastes back as the same fault, so that a plan that was drawn, shrunk or reported is a literal.
+There is a table for each level that faults are delivered at: that of whole connections, where an answer is a value, and the
+wire, where it is bytes on a pipe. A fault's ``repr`` pastes back as the same fault, so that a plan that was drawn, shrunk or
+reported is a literal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from attrs import field, frozen
 
-__all__ = ["ARGS", "CORE", "SPONTANEOUS", "VALID", "Fault", "FaultPlan", "all_pairs"]
+__all__ = [
+    "ARGS",
+    "BYTES",
+    "CORE",
+    "NOISE",
+    "SPONTANEOUS",
+    "VALID",
+    "WIRE_ARGS",
+    "WIRE_VALID",
+    "Fault",
+    "FaultPlan",
+    "Level",
+    "all_pairs",
+    "args",
+    "check",
+]
+
+Level = Literal["connection", "wire"]
+"""Where the faults of servers are delivered: in place of whole connections, or in the bytes below a session."""
 
 CORE = ("coordinator", "projector", "mailbox")
 """The sites in the host's own core actors: a fault there names no server."""
@@ -60,6 +81,43 @@ ARGS: dict[str, tuple[float, ...]] = {
 }
 """Kind → the arguments that are drawn for it; 0 for a kind that has none."""
 
+NOISE = ("not_json", "no_message", "bad_utf8", "nul_bytes", "long_line", "glued_line")
+"""Kinds of garbage that is no answer to anything: text, JSON that is no message, bytes that are no UTF-8, NUL bytes, a line
+over the limit, half a line that the next one is glued to."""
+
+BYTES = ("slice", "bandwidth", "limit", "half_frame", "duplicate_frame", "garbage_frame", "long_frame", *NOISE)
+"""The kinds that concern the bytes of one answer, on the wire."""
+
+_ON_THE_WIRE: dict[str, tuple[str, ...]] = {
+    "handshake": BYTES,
+    "list": BYTES,
+    "call_before": ("slice", "limit"),
+    "call_reply": BYTES,
+    "idle": ("limit", "half_frame", *NOISE),
+}
+
+WIRE_VALID: dict[str, tuple[str, ...]] = {
+    site: tuple(dict.fromkeys((*kinds, *_ON_THE_WIRE.get(site, ())))) for site, kinds in VALID.items()
+}
+"""The same on the wire, where most kinds are meant literally.
+
+A server that dies while it answers (`handshake`, `list`, `call_reply`) has written half of its answer; one that resets closes
+both pipes and lives on. What is late, or never comes, is the answer; at ``call_before`` the server stops reading for that long
+(``hang``: until the heal). Further: the answer (``call_before``: what is read) comes in pieces of ``arg`` bytes; it comes at
+``arg`` bytes a second; the stream ends ``arg`` bytes from the beginning of it on; half of it comes, and then nothing until the
+heal; it comes twice; it cannot be read; it is longer than a line may be; a line of `NOISE` comes before it (at ``idle``: by
+itself).
+"""
+
+WIRE_ARGS: dict[str, tuple[float, ...]] = {
+    **ARGS,
+    "slice": (1, 7, 64),
+    "bandwidth": (20, 400),
+    "limit": (1, 40, 600),
+    "refuses_to_die": (0,),
+}
+"""Kind → the arguments that are drawn for it on the wire; 0 for a kind that has none."""
+
 CORE_ARGS: dict[str, tuple[float, ...]] = {"flaky": (2, 3), "latency": (0.02, 0.3), "stalled_mailbox": (0.05, 0.5)}
 """The same in the core actors: they are ours, and are never asked to bear a hang."""
 
@@ -78,7 +136,7 @@ class Fault:
         server: whom; empty for a core actor.
         site: where, a key of `VALID`.
         kind: what, one of the site's kinds.
-        arg: how much: seconds, times, pieces, calls or tools, as the kind has it.
+        arg: how much: seconds, times, pieces, bytes, calls or tools, as the kind has it.
 
     Raises:
         ValueError: the site or the kind is unknown, or they do not go together.
@@ -91,8 +149,11 @@ class Fault:
     arg: float = 0.0
 
     def __attrs_post_init__(self) -> None:
-        if self.kind not in VALID[self.site]:
-            raise ValueError(f"{self.kind!r} makes no sense at {self.site!r}; there: {', '.join(VALID[self.site])}")
+        # Those of the wire are all; which of them make sense at another level, `check` knows.
+        if self.kind not in WIRE_VALID[self.site]:
+            raise ValueError(
+                f"{self.kind!r} makes no sense at {self.site!r}; there: {', '.join(WIRE_VALID[self.site])}"
+            )
         if (self.site in CORE) != (self.server == ""):
             raise ValueError(f"a fault at {self.site!r} names {'no' if self.site in CORE else 'a'} server")
 
@@ -118,6 +179,30 @@ class FaultPlan:
         return tuple(fault for fault in self.faults if fault.server == server)
 
 
-def all_pairs() -> tuple[tuple[str, str], ...]:
-    """Every (site, kind) that makes sense."""
-    return tuple((site, kind) for site, kinds in VALID.items() for kind in kinds)
+def all_pairs(level: Level = "connection") -> tuple[tuple[str, str], ...]:
+    """Every (site, kind) that makes sense at a level."""
+    return tuple((site, kind) for site, kinds in _valid(level).items() for kind in kinds)
+
+
+def args(site: str, kind: str, level: Level = "connection") -> tuple[float, ...]:
+    """The arguments that are drawn for a kind at a site; 0 alone when it has none."""
+    table = CORE_ARGS if site in CORE else WIRE_ARGS if level == "wire" else ARGS
+    return table.get(kind, (0.0,))
+
+
+def check(fault: Fault, level: Level) -> None:
+    """Check that a fault can be delivered at a level.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    kinds = _valid(level)[fault.site]
+    if fault.kind not in kinds:
+        where = "" if fault.kind not in WIRE_VALID[fault.site] else ", except on the wire"
+        raise ValueError(f"{fault.kind!r} makes no sense at {fault.site!r}{where}; there: {', '.join(kinds)}")
+
+
+def _valid(level: Level) -> dict[str, tuple[str, ...]]:
+    if level not in ("connection", "wire"):
+        raise ValueError(f"no such level: {level!r}; there are connection and wire")
+    return WIRE_VALID if level == "wire" else VALID

@@ -8,11 +8,14 @@ from attrs import define, field, frozen
 
 from ..host import Readiness
 from ..model.snapshot import Snapshot
-from .delivery import Note
 from .faults import Fault
 from .plans import Op, Plan
+from .strikes import Note
 
-__all__ = ["Asked", "Called", "History", "Seen"]
+__all__ = ["REFUSED", "Asked", "Called", "History", "Seen"]
+
+REFUSED = "is_error"
+"""The outcome of a call whose answer is a result that says it is an error."""
 
 
 @define
@@ -23,7 +26,7 @@ class Called:
         number: its place in the plan's work; with 't' before it, the token that was sent along.
         op: as planned.
         at, end: trio clock seconds; ``end`` is None while it has not ended.
-        outcome: ``ok``, ``cancelled``, or the name of the error's class; empty while it has not ended.
+        outcome: ``ok``, ``cancelled``, `REFUSED`, or the name of the error's class; empty while it has not ended.
         detail: the error in words.
         reply: what was answered.
     """

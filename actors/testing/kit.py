@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import trio
 from attrs import evolve
@@ -23,8 +23,9 @@ from ..model.nearest import nearest
 from ..model.status import ToolDef
 from ..opening import open_host
 from .delivery import CoreFaults, FaultyServers, Note
-from .faults import ARGS, CORE, SPONTANEOUS, Fault, FaultPlan
+from .faults import CORE, SPONTANEOUS, Fault, FaultPlan, Level, args, check
 from .scripted import Script, ScriptedServers
+from .strikes import Delivery
 
 __all__ = ["SHORT", "ServerKit"]
 
@@ -40,14 +41,20 @@ class ServerKit:
 
     Attributes:
         scripted: the servers themselves: their scripts, which may be changed at any time, spawns, live connections, log.
+        level: where the faults of servers are delivered; `wires.WireServerKit` is the same on the wire.
     """
+
+    level: ClassVar[Level] = "connection"
 
     def __init__(self, **scripts: Script | Iterable[str]) -> None:
         self.scripted = ScriptedServers(**scripts)
-        self._faulty = FaultyServers(self.scripted, FaultPlan())
+        self._faulty = self._deliver()
         self._core = CoreFaults(FaultPlan())
         self._pending: list[Fault] = []
         self._nursery: trio.Nursery | None = None
+
+    def _deliver(self) -> Delivery:
+        return FaultyServers(self.scripted, FaultPlan())
 
     def add(self, name: str, tools: Iterable[str | ToolDef] = (), **behaviour: Any) -> Script:
         """Add a server, or write the script of one anew.
@@ -82,19 +89,23 @@ class ServerKit:
             ValueError: no such server is scripted; site and kind do not go together; the kind needs an ``arg``.
         """
         self._known(server)
-        if kind in ARGS and arg is None:
-            raise ValueError(f"{kind!r} needs how much: arg={ARGS[kind][0]:g}, for example")
-        self._tell(Fault(after, server, SHORT.get(site, site), kind, arg or 0.0))
+        fault = Fault(after, server, SHORT.get(site, site), kind, arg or 0.0)
+        check(fault, self.level)
+        usual = args(fault.site, kind, self.level)[0]
+        if usual and arg is None:
+            raise ValueError(f"{kind!r} needs how much: arg={usual:g}, for example")
+        self._tell(fault)
 
     def plan(self, faults: Iterable[Fault]) -> None:
         """Have all of a plan go wrong, such as one that was reported; its seconds count as ``after`` does.
 
         Raises:
-            ValueError: a fault is of a server that is not scripted; then none of them is told.
+            ValueError: a fault is of a server that is not scripted, or cannot be delivered here; then none of them is told.
         """
         every = tuple(faults)
         for fault in every:
             self._known(fault.server)
+            check(fault, self.level)
         for fault in every:
             self._tell(fault)
 
@@ -105,10 +116,8 @@ class ServerKit:
             ValueError: no such server is scripted, or it is not connected now.
         """
         self._known(server or "?")
-        connection = self.scripted.live.get(server)
-        if connection is None:
+        if not self._faulty.kill(server, reason):
             raise ValueError(f"server {server!r} is not connected now")
-        connection.lose(reason)
 
     def heal(self) -> None:
         """Nothing of what was told until now goes wrong any more."""

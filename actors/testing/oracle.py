@@ -15,6 +15,8 @@ Theory of operation
     9 after closing nothing is left, and it took no longer than it may
     0 restarts: when each one comes, and when a server is parked (`restarts`, a model of its own)
 
+    What holds on the wire only is in `spoiled`.
+
     A violation of kind ``liveness`` is something that did not come to its end; all others are of kind ``correctness``.
 """
 
@@ -27,9 +29,10 @@ from typing import Literal
 
 from attrs import frozen
 
-from .history import Asked, Called, History
+from .history import REFUSED, Asked, Called, History
 from .play import is_ours
 from .restarts import restart_times
+from .spoiled import unanswered
 
 __all__ = ["Violation", "compare", "judge"]
 
@@ -123,6 +126,8 @@ def _calls(history: History) -> Iterator[Violation]:
         if arrived is not None and gone is not None and arrived.at <= gone < call.end:
             yield _wrong(1, f"{who} ended at {call.end:g}, though its server had died at {gone:g}")
     yield from _exact_calls(history)
+    for text in unanswered(history):
+        yield _wrong(1, text)
     yield from _refusals(history)
 
 
@@ -133,6 +138,11 @@ def _outcome(history: History, call: Called, who: str) -> Iterator[Violation]:
     elif call.outcome == "CallTimeout":
         if call.end != call.at + call.op.timeout:
             yield _wrong(1, f"{who} timed out at {call.end}, not at its deadline {call.at + call.op.timeout}")
+    elif call.outcome == REFUSED:
+        # Only an answer whose bytes were spoiled cannot be read, and then that is said.
+        spoiled = {"garbage_frame", "long_frame"}
+        if not any(fault.server == call.op.server and fault.kind in spoiled for fault in history.plan.faults):
+            yield _wrong(1, f"{who} was answered by an error that nobody made: {call.detail}")
     elif call.outcome != "cancelled" and not is_ours(call.outcome):
         yield _wrong(1, f"{who} ended with {call.outcome}, which may not leave a host: {call.detail}")
     if call in history.last_calls and call.outcome != "ok":

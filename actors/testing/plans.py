@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from attrs import evolve, field, frozen
 
 from ...supervision import Backoff, Intensity
-from .faults import ARGS, CORE, CORE_ARGS, VALID, Fault, FaultPlan, all_pairs
+from .faults import CORE, VALID, WIRE_VALID, Fault, FaultPlan, Level, all_pairs, args, check
 
 __all__ = ["DISTURBING", "Op", "Plan", "ServerPlan", "doubles", "draw", "singles"]
 
@@ -41,12 +41,14 @@ class ServerPlan:
         tools: how many tools it has: ``t0``, ``t1``, …
         connect: seconds from its start to the handshake.
         call: seconds one call takes.
+        modern: it knows ``server/discover``; matters only on the wire.
     """
 
     name: str
     tools: int = 2
     connect: float = 0.0
     call: float = 0.1
+    modern: bool = False
 
 
 @frozen
@@ -87,6 +89,10 @@ class Plan:
         base, most, reset_after, jitter: of the backoff, in seconds; jitter is a share.
         restarts, window, retry: how many restarts within how many seconds are borne; seconds between a parked one's retries.
         connect_timeout, list_timeout: seconds.
+        level: where the faults of servers are delivered.
+
+    Raises:
+        ValueError: a fault cannot be delivered at that level.
     """
 
     seed: int
@@ -105,6 +111,11 @@ class Plan:
     retry: float = 8.0
     connect_timeout: float = 4.0
     list_timeout: float = 3.0
+    level: Level = "connection"
+
+    def __attrs_post_init__(self) -> None:
+        for fault in self.faults:
+            check(fault, self.level)
 
     @property
     def backoff(self) -> Backoff:
@@ -139,13 +150,15 @@ def _time(rng: random.Random, until: float) -> float:
     return round(rng.uniform(0, until), 2)
 
 
-def _arg(rng: random.Random, site: str, kind: str) -> float:
-    return rng.choice((CORE_ARGS if site in CORE else ARGS).get(kind, (0.0,)))
+def draw(seed: int, level: Level = "connection") -> Plan:
+    """Draw a plan; the same seed always gives the same at a level.
 
-
-def draw(seed: int) -> Plan:
-    """Draw a plan; the same seed always gives the same."""
-    rng = random.Random(f"playbill plan {seed}")
+    Args:
+        seed: any number.
+        level: where the faults of servers are delivered.
+    """
+    wire = level == "wire"
+    rng = random.Random(f"playbill {'wire ' if wire else ''}plan {seed}")
     horizon = rng.choice((6.0, 12.0, 25.0))
     servers = tuple(
         ServerPlan(
@@ -153,20 +166,21 @@ def draw(seed: int) -> Plan:
             tools=rng.choice((1, 2, 5)),
             connect=rng.choice((0.0, 0.05, 1.0)),
             call=rng.choice((0.0, 0.05, 0.7, 3.0)),
+            modern=wire and rng.random() < 0.5,
         )
         for name in "abcde"[: rng.randint(1, 5)]
     )
     faults: list[Fault] = []
     # The last one is left alone, unless it is the only one.
     victims = [server.name for server in servers[: max(1, len(servers) - 1)]]
-    for site, kinds in VALID.items():
+    for site, kinds in (WIRE_VALID if wire else VALID).items():
         if rng.random() >= ACTIVE:
             continue
         for name in [""] if site in CORE else victims:
             for _ in range(CHANCES):
                 if rng.random() < ACTIVE:
                     kind, at = rng.choice(kinds), _time(rng, horizon)
-                    faults.append(Fault(at, name, site, kind, _arg(rng, site, kind)))
+                    faults.append(Fault(at, name, site, kind, rng.choice(args(site, kind, level))))
                     if site == "list" and rng.random() < 0.5:
                         # Else nobody would list again, and most faults of listing would strike nobody.
                         faults.append(Fault(round(at + 0.01, 2), name, "list_changed", "duplicate_frame"))
@@ -183,6 +197,7 @@ def draw(seed: int) -> Plan:
         restarts=rng.choice((0, 2, 5)),
         window=rng.choice((5.0, 20.0)),
         connect_timeout=rng.choice((2.0, 5.0)),
+        level=level,
     )
 
 
@@ -261,9 +276,13 @@ def _call(rng: random.Random, server: ServerPlan, at: float) -> Op:
     )
 
 
-def _systematic(name: str, count: int) -> Plan:
+def _systematic(name: str, count: int, level: Level) -> Plan:
     """A run in which every site is come to: calls all the time, a replacement, reloads, toggles."""
-    servers = tuple(ServerPlan(each, tools=2, connect=0.05, call=0.2) for each in "abc"[:count])
+    modern = level == "wire"
+    servers = tuple(
+        ServerPlan(each, tools=2, connect=0.05, call=0.2, modern=modern and n % 2 == count % 2)
+        for n, each in enumerate("abc"[:count])
+    )
     work = [Op(round(0.5 * n, 2), "call", server.name, "t0", timeout=3.0) for n in range(20) for server in servers]
     work += [Op(2.0, "off", server.name, "t1") for server in servers]
     work += [Op(4.0, "reload"), Op(4.0, "reload"), Op(4.0, "reload"), Op(5.0, "note"), Op(6.0, "restart", "a")]
@@ -275,6 +294,7 @@ def _systematic(name: str, count: int) -> Plan:
         heal_at=12.0,
         reset_after=1.5,
         restarts=3,
+        level=level,
     )
 
 
@@ -283,29 +303,34 @@ def _at(site: str) -> float:
     return 0.0 if site in ("spawn", "connect", "handshake", "list") else 1.1
 
 
-def singles() -> Iterator[Plan]:
+def singles(level: Level = "connection") -> Iterator[Plan]:
     """Every valid (site, kind), with its least and its greatest argument, against one of one, two and three servers."""
-    for site, kind in all_pairs():
-        args = (CORE_ARGS if site in CORE else ARGS).get(kind, (0.0,))
-        for count, arg in zip((1, 2, 3), (min(args), max(args), max(args)), strict=True):
-            plan = _systematic(f"{site} {kind}", count)
+    for site, kind in all_pairs(level):
+        least, most = min(args(site, kind, level)), max(args(site, kind, level))
+        for count, arg in zip((1, 2, 3), (least, most, most), strict=True):
+            plan = _systematic(f"{site} {kind}", count, level)
             fault = Fault(_at(site), "" if site in CORE else "a", site, kind, arg)
             yield evolve(plan, faults=FaultPlan((fault,)))
-    for kind in VALID["list"]:
+    for kind in (WIRE_VALID if level == "wire" else VALID)["list"]:
         # And of a later listing, which has to be announced to be made.
-        later = Fault(1.1, "a", "list", kind, max(ARGS.get(kind, (0.0,))))
+        later = Fault(1.1, "a", "list", kind, max(args("list", kind, level)))
         announced = Fault(1.2, "a", "list_changed", "duplicate_frame")
-        yield evolve(_systematic(f"later list {kind}", 2), faults=FaultPlan((later, announced)))
+        yield evolve(_systematic(f"later list {kind}", 2, level), faults=FaultPlan((later, announced)))
 
 
-def doubles() -> Iterator[Plan]:
+def doubles(level: Level = "connection") -> Iterator[Plan]:
     """Plans of three servers in which every two valid (site, kind) meet: on one server, or in a core actor and on it.
 
     A plan is a row of a covering: it takes pairs that have not met yet, two kinds at a time, until all have.
     """
-    pairs = all_pairs()
+    pairs = all_pairs(level)
     open_pairs = list(itertools.combinations(range(len(pairs)), 2))
     width = 8
+
+    def enough(size: int) -> float:
+        # On the wire there are so many pairs that a row may repeat some, or the rows would be very many.
+        return size if level == "connection" else size / 2
+
     met: set[tuple[int, int]] = set()
     for first, second in open_pairs:
         if (first, second) in met:
@@ -313,16 +338,16 @@ def doubles() -> Iterator[Plan]:
         row = [first, second]
         for candidate in range(len(pairs)):
             new = sum(tuple(sorted((candidate, each))) not in met for each in row)
-            if len(row) < width and candidate not in row and new == len(row):
+            if len(row) < width and candidate not in row and new >= enough(len(row)):
                 row.append(candidate)
         met.update(itertools.combinations(sorted(row), 2))
-        yield _row([pairs[each] for each in row])
+        yield _row([pairs[each] for each in row], level)
 
 
-def _row(row: list[tuple[str, str]]) -> Plan:
-    plan = _systematic(" ".join(f"{site} {kind}" for site, kind in row), 3)
+def _row(row: list[tuple[str, str]], level: Level) -> Plan:
+    plan = _systematic(" ".join(f"{site} {kind}" for site, kind in row), 3, level)
     faults = []
     for n, (site, kind) in enumerate(row):
-        arg = (CORE_ARGS if site in CORE else ARGS).get(kind, (0.0,))[0]
+        arg = args(site, kind, level)[0]
         faults.append(Fault(round(_at(site) + 0.7 * n, 2), "" if site in CORE else "a", site, kind, arg))
     return evolve(plan, faults=FaultPlan(tuple(faults)))

@@ -27,9 +27,11 @@ from ..model.snapshot import Budget, Snapshot
 from ..opening import open_host
 from ..server import ServerSettings
 from .delivery import CoreFaults, FaultyServers
-from .history import Asked, Called, History, Seen
+from .faults import FaultPlan
+from .history import REFUSED, Asked, Called, History, Seen
 from .plans import Op, Plan
 from .scripted import Script, ScriptedServers
+from .strikes import Delivery
 
 __all__ = ["CONVERGE", "Opener", "play"]
 
@@ -108,11 +110,12 @@ class _Run:
                 connect_delay=each.connect,
                 call_delay=each.call,
                 handler=_echo,
+                modern=each.modern,
             )
             for each in plan.servers
         }
         self.scripted = servers(**scripts, extra=Script(("t0",), handler=_echo))
-        self.faulty = FaultyServers(self.scripted, plan.faults)
+        self.faulty = _delivery(plan)(self.scripted, plan.faults)
         self.core = CoreFaults(plan.faults)
         history.notes = self.faulty.notes
         history.struck = self.core.struck
@@ -191,6 +194,8 @@ class _Run:
                 else:
                     called.reply = await host.call_tool(op.server, op.tool, arguments, timeout=op.timeout)
                 called.outcome = "ok"
+                if self.plan.level == "wire":
+                    _read(called)
             except Exception as error:
                 called.outcome, called.detail = type(error).__name__, str(error)
         if not called.outcome and op.cancel is None:
@@ -255,6 +260,8 @@ class _Run:
     async def _converge(self, host: Host) -> None:
         """Wait until all is well; a parked server is revived as often as it parks."""
         deadline = trio.current_time() + CONVERGE
+        # What the heal itself ended is shown some steps later.
+        await trio.sleep(0.01)
         while True:
             self.history.unwell = self._unwell(host.snapshot())
             if not self.history.unwell:
@@ -299,6 +306,23 @@ class _Run:
                     called = Called(len(self.plan.work) + 1 + len(history.last_calls), op, trio.current_time())
                     history.last_calls.append(called)
                     nursery.start_soon(self._call, host, called)
+
+
+def _delivery(plan: Plan) -> Callable[[ScriptedServers, FaultPlan], Delivery]:
+    if plan.level == "connection":
+        return FaultyServers
+    # Imported here: the SDK comes with it.
+    from .wires import FaultyWires
+
+    return FaultyWires
+
+
+def _read(called: Called) -> None:
+    """Make of a ``CallToolResult`` what a scripted server answers without a wire, or `REFUSED`."""
+    result = called.reply
+    if result.is_error:
+        called.outcome, called.detail = REFUSED, "".join(getattr(part, "text", "") for part in result.content)
+    called.reply = result.structured_content
 
 
 def is_ours(outcome: str) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from .delivery import Note
 from .plans import Plan
+from .strikes import Note
 
 __all__ = ["restart_times"]
 

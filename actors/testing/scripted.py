@@ -7,8 +7,8 @@ and call is counted and stamped with the trio clock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -41,6 +41,7 @@ class Script:
         handler: answers calls: (bare, arguments) → any value; None echoes the arguments.
         needs_auth: a refusal is for want of a login.
         says: what it writes on stderr before it is connected.
+        modern: it knows ``server/discover``, and announces changes to subscribers; matters only on the wire.
     """
 
     tools: tuple[ToolDef, ...] = field(default=(), converter=_tools)
@@ -53,6 +54,7 @@ class Script:
     handler: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
     needs_auth: bool = False
     says: str = ""
+    modern: bool = False
 
 
 class ScriptedConnection:
@@ -214,16 +216,36 @@ class ScriptedServers:
         script = self.scripts.get(name)
         if script is None:
             raise ConnectionFailed(f"command not found: {entry.command}")
+        with self.life(name):
+            async with self._connect(name, script, on_list_changed) as connection:
+                yield connection
+
+    @contextmanager
+    def life(self, name: str) -> Iterator[None]:
+        """One copy of a server is alive inside; counted and logged."""
         self._alive[name] += 1
         self.most_at_once[name] = max(self.most_at_once[name], self._alive[name])
         self._say(name, "spawn")
+        try:
+            yield
+        finally:
+            self._alive[name] -= 1
+            self.ends[name] += 1
+            self._say(name, "end")
+
+    @asynccontextmanager
+    async def _connect(
+        self, name: str, script: Script, on_list_changed: Callable[[], None]
+    ) -> AsyncIterator[ScriptedConnection]:
         connection = ScriptedConnection(
             script, 1000 + sum(self.spawns.values()), lambda what: self._say(name, what), on_list_changed
         )
         try:
             await trio.sleep(script.connect_delay)
             if script.refuse is not None:
-                raise ConnectionFailed(script.refuse, stderr_tail=script.refuse, needs_auth=script.needs_auth)
+                raise ConnectionFailed(
+                    script.refuse, stderr_tail=script.says or script.refuse, needs_auth=script.needs_auth
+                )
             self.live[name] = connection
             self._say(name, "connected")
             yield connection
@@ -234,6 +256,3 @@ class ScriptedServers:
             if script.close_delay:
                 with trio.CancelScope(shield=True):
                     await trio.sleep(script.close_delay)
-            self._alive[name] -= 1
-            self.ends[name] += 1
-            self._say(name, "end")

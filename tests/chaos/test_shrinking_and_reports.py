@@ -101,6 +101,49 @@ def test_the_kind_of_a_failure_is_told_kept_and_the_exit_code(
     assert (value["ok"], value["kind"], value["file"]) == (False, kind, str(file))
 
 
+@pytest.mark.parametrize(
+    ("typed", "levels"),
+    [
+        (["--seed", "2", "--seeds", "3"], ["connection", "wire", "connection"]),
+        (["--seed", "2", "--seeds", "3", "--wire"], ["wire"] * 3),
+        (["--seed", "2", "--seeds", "3", "--no-wire"], ["connection"] * 3),
+    ],
+)
+def test_every_fourth_seed_is_on_the_wire_unless_all_or_none_are(
+    typed: list[str], levels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = []
+
+    def look(plan: Plan) -> Any:
+        played.append(plan.level)
+        return examine(Plan(1, (ServerPlan("a"),)))
+
+    monkeypatch.setattr(verb, "examine", look)
+    assert run(["chaos", *typed]) == 0
+    assert played == levels
+
+
+def test_the_systematic_plans_are_of_both_levels_or_of_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verb, "systematic", lambda level: [draw(1, level)])
+    monkeypatch.setattr(verb, "examine", lambda plan: played.append(plan.level) or examine(draw(5)))  # type: ignore[func-returns-value]
+    for typed, levels in (([], ["connection", "wire"]), (["--wire"], ["wire"]), (["--no-wire"], ["connection"])):
+        played: list[str] = []
+        assert run(["chaos", "--systematic", *typed]) == 0
+        assert played == levels
+
+
+def test_a_failure_on_the_wire_is_kept_with_its_level_and_replayed_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verb, "examine", lambda plan: examine(plan, opener=forgetful))
+    monkeypatch.setattr(verb, "shrunk", lambda judged: shrunk(judged, tries=10, opener=forgetful))
+    assert run(["chaos", "--wire", "--seed", "7", "--keep", str(tmp_path)]) == 12
+    (file,) = tmp_path.glob("*.plan")
+    assert load(file).level == "wire"
+    assert "level='wire'" in capsys.readouterr().out
+    assert run(["chaos", "--replay", str(file)]) == 12
+
+
 def test_a_stored_plan_is_the_plan(tmp_path: Path) -> None:
     judged = examine(draw(4), opener=forgetful)
     assert load(store(judged, tmp_path)) == draw(4)

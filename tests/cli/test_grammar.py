@@ -24,6 +24,7 @@ Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
         ("--json list", "list --json"),
         ("--config x list", "list --config x"),
         ("--config=x --json call a {}", "call --config=x --json a {}"),
+        ("--scope user add a -- x --scope", "add --scope user a -- x --scope"),
         ("--help", "--help"),
         ("--json", "--json"),
         ("", ""),
@@ -33,7 +34,10 @@ def test_options_may_stand_before_the_verb(typed: str, read: str) -> None:
     assert _verb_first(typed.split()) == read.split()
 
 
-@pytest.mark.parametrize("verb", ["demo", "list", "tools", "call"])
+VERBS = ["demo", "list", "tools", "call", "add", "remove", "enable", "disable", "trust", "check", "chaos", "help"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_each_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([verb, "--help"]) == 0
     out = capsys.readouterr().out
@@ -44,8 +48,22 @@ def test_the_help_of_each_verb_has_an_example(verb: str, capsys: pytest.CaptureF
 def test_the_help_names_every_verb_and_the_exit_codes(playbill: Playbill) -> None:
     done = playbill("--help")
     assert done.returncode == 0
-    assert all(word in done.stdout for word in ("demo", "list", "tools", "call", "--version", "Exit codes"))
+    assert all(word in done.stdout for word in (*VERBS, "--version", "Exit codes"))
     assert playbill().stdout == done.stdout
+    assert playbill("help").stdout == done.stdout
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_explains_a_verb(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run([verb, "--help"])
+    asked = capsys.readouterr().out
+    assert run(["help", verb]) == 0
+    assert capsys.readouterr().out == asked
+
+
+def test_help_for_a_verb_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "trst"]) == 2
+    assert "did you mean 'trust'?" in capsys.readouterr().err
 
 
 def test_the_version_is_the_distributions(playbill: Playbill) -> None:

@@ -90,7 +90,8 @@ def test_the_own_env_block_counts_for_everything_but_itself() -> None:
         ({"cwd": "${NO}"}, "NO", "cwd: ${NO} is not set"),
         ({"command": "${NO}"}, "NO", "command: ${NO} is not set"),
         ({"command": None, "url": "https://${NO}"}, "NO", "url: ${NO} is not set"),
-        ({"args": ["${input:token}"]}, "input:token", "args[0]: ${input:token} was not supplied"),
+        ({"args": ["${input:token}"]}, "input:token", "args[0]: ${input:token} is not declared by the file and was not supplied"
+            ": set PLAYBILL_INPUT_TOKEN, or pass inputs= to open_host"),
         ({"args": ["${command:pick}"]}, "command:pick", "args[0]: ${command:pick} cannot be had here: only an editor knows it"),
         ({"args": ["${NO:-" * 50 + "}" * 50]}, "…", "args[0]: ${…} is nested more than 20 deep"),
     ],
@@ -103,6 +104,18 @@ def test_what_cannot_be_had_is_named_with_its_place(keys: dict[str, Any], name: 
 def test_what_a_variable_holds_is_not_read_again() -> None:
     assert arg("${A}", environ={"A": "${A}${input:x}${NO}"}) == "${A}${input:x}${NO}"
     assert arg("${A}", environ={"A": "${NO}"}, env={"A": "${A}"}) == "${NO}"
+
+
+def test_variables_that_go_through_one_another_come_to_an_end() -> None:
+    chain = {f"A{i}": f"${{A{i + 1}}}" for i in range(3000)} | {"A3000": "end"}
+    assert str(refusal(env=chain)) == "env.A21: ${…} is nested more than 20 deep"
+    assert expanded(env={name: chain[name] for name in list(chain)[-15:]}).env["A2990"] == "end"
+    doubling = {f"A{i}": f"${{A{i + 1}}}${{A{i + 1}}}" for i in range(18)} | {"A18": "x" * 10}
+    assert str(refusal(env=doubling)).endswith("stands for more than a million characters")
+    assert len(refusal(args=["${TOKEN}" * 200_000]).args[0]) < 100
+    both = {f"A{i}": "${N:-" * 4 + f"${{A{i + 1}}}" + "}" * 4 for i in range(9)} | {"A9": "end"}
+    assert str(refusal(env=both)) == "env.A4: ${…} is nested more than 20 deep"
+    assert expanded(env={name: both[name] for name in list(both)[-5:]}).env["A5"] == "end"
 
 
 def test_inputs_are_supplied_by_the_embedder() -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
-import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 from filelock import FileLock
 from playbill.actors.edge.config import atomic
 from playbill.actors.edge.config import file as config_file
+from playbill.actors.edge.config import lock as lock_module
 from playbill.actors.edge.config.edit import Draft
 from playbill.actors.edge.config.env_file import read_env_file
 from playbill.actors.edge.config.file import FileStore, MemoryStore
@@ -45,8 +45,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def beside(file: Path) -> set[str]:
-    """What is in the folder besides the file and its lock."""
-    return {each.name for each in file.parent.iterdir()} - {file.name, file.name + ".lock"}
+    """What is in the folder besides the file."""
+    return {each.name for each in file.parent.iterdir()} - {file.name}
 
 
 def test_an_edit_is_written_and_read_back(file: Path) -> None:
@@ -188,7 +188,9 @@ def test_a_symbolic_link_stays_one_and_its_target_is_written(file: Path, tmp_pat
     assert file.read_text("utf-8") == HIDDEN
     assert done.config.path == str(link)
     assert sorted(each.name for each in links.iterdir()) == ["config.json"]
-    assert (tmp_path / "mcp.json.lock").exists()
+    # Who knows the file by another name waits for the same lock.
+    with FileLock(tmp_path / "mcp.json.lock", thread_local=False), pytest.raises(WriteFailed, match="held its lock"):
+        in_thread(lambda: FileStore(link, lock_timeout=0.02).edit([SetTool("a", "t", True)]))
 
 
 def test_a_reader_that_has_the_file_open_keeps_the_old_text_whole(file: Path) -> None:
@@ -326,6 +328,48 @@ def test_a_lock_that_is_held_is_waited_for_only_so_long(file: Path) -> None:
     assert store.edit([OFF]).wrote
 
 
+def test_the_lock_file_goes_before_the_lock_does_or_it_might_be_the_next_ones(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there: list[bool] = []
+
+    class Watched(FileLock):
+        def release(self, *args: Any, **keys: Any) -> None:
+            if self.is_locked:
+                there.append(Path(self.lock_file).exists())
+            super().release(*args, **keys)
+
+    monkeypatch.setattr(lock_module, "FileLock", Watched)
+    assert FileStore(file).edit([OFF]).wrote
+    assert there == [False]
+
+
+def test_a_holder_rests_after_its_edit_when_somebody_waits_and_only_then(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    sleep = time.sleep
+
+    def nap(seconds: float) -> None:
+        if seconds == lock_module._REST:
+            rests.append(seconds)
+        sleep(seconds)
+
+    monkeypatch.setattr(lock_module.time, "sleep", nap)
+    store = FileStore(file)
+    assert store.edit([OFF]).wrote
+    assert rests == []
+    with lock_module.locked(file, 0):
+        other = threading.Thread(target=lambda: FileStore(file, lock_timeout=60).edit([SetTool("a", "t", True)]))
+        other.start()
+        while not file.with_name("mcp.json.lock").stat().st_size:  # until it says that it waits
+            sleep(0.001)
+    assert len(rests) == 1
+    other.join()
+    assert file.read_text("utf-8") == TEXT
+    assert beside(file) == set()
+
+
 def in_thread(work: Any) -> Any:
     """What the work returns or raises in another thread (as the host calls a store)."""
     out: list[Any] = []
@@ -405,40 +449,6 @@ def test_processes_that_edit_one_file_lose_no_edit(file: Path, processes: list[s
     assert sorted(a.exclude) == sorted(f"{each}{i}" for each in "xy" for i in range(count))
     assert not b.disabled
     assert file.read_text("utf-8").count("// mine") == 1
-
-
-WRITERS = """
-import os
-store = FileStore(sys.argv[1], fsync=False, lock_timeout=60)
-print("ready", flush=True)
-for line in sys.stdin:
-    pid = os.fork()
-    if not pid:
-        for i in range(10_000_000):
-            store.edit([SetTool("a", "t", bool(i % 2))])
-            if i == int(line): print(os.getpid(), flush=True)
-    os.waitpid(pid, 0)
-"""
-
-
-def test_a_writer_that_is_killed_leaves_the_old_text_or_the_new_one(
-    file: Path, processes: list[subprocess.Popen[str]]
-) -> None:
-    # One process imports what is needed and makes the writers, which write as fast as they can until they are killed.
-    maker = start(WRITERS, file)
-    processes.append(maker)
-    assert maker.stdin is not None
-    assert maker.stdout is not None
-    assert maker.stdout.readline() == "ready\n"
-    rng = random.Random(7)
-    for _ in range(40):
-        maker.stdin.write(f"{rng.randrange(1, 6)}\n")
-        maker.stdin.flush()
-        os.kill(int(maker.stdout.readline()), signal.SIGKILL)
-        assert file.read_text("utf-8") in (TEXT, HIDDEN)
-    done = FileStore(file, lock_timeout=5).edit([SetEnabled("b", False)])
-    assert done.wrote
-    assert beside(file) == set()
 
 
 def test_an_unapproved_process_of_a_project_file_is_untrusted_until_it_is_approved(file: Path, tmp_path: Path) -> None:

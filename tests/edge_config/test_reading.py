@@ -277,7 +277,9 @@ def test_an_entry_whose_text_stands_there_again_is_not_structured_again(monkeypa
     from playbill.actors.edge.config import read as config_read
 
     real = config_read.read_entry
-    monkeypatch.setattr(config_read, "read_entry", lambda name, value: calls.append(name) or real(name, value))
+    monkeypatch.setattr(
+        config_read, "read_entry", lambda name, value, **place: calls.append(name) or real(name, value, **place)
+    )
     reader.read(text_of(6, s2={"command": "uvx"}), first)
     assert calls == ["s2", "s5"]
 
@@ -309,3 +311,19 @@ def test_trust_is_asked_for_each_time_and_only_for_processes() -> None:
     second = reader.read(text, first).config
     assert [e.trusted for e in second.servers] == [True, True]
     assert second.servers[1] is first.servers[1]
+
+
+def test_a_file_in_which_everything_is_wrong_has_its_lines_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from playbill.actors.edge.config import jsonc, read
+
+    counted: list[str] = []
+    real_lines, real_twice = jsonc.line_starts, read.twice
+    monkeypatch.setattr(jsonc, "line_starts", lambda text: counted.append("lines") or real_lines(text))
+    monkeypatch.setattr(read, "twice", lambda found: counted.append("twice") or real_twice(found))
+    wrong = ",\n".join(f'"s{i // 2}": {{"args": 3}}' for i in range(60)) + ",\n" + ",\n".join(['"s": {}'] * 60)
+    config = read_config(f'{{"mcpServers": {{{wrong}}}}}', "f")
+    assert [e.error is None for e in config.servers] == [False] * 31
+    assert config.servers[3].error == "f:8:1: mcpServers.s3: this server is there 2 times (lines 7, 8); keep one"
+    lines = ", ".join(str(61 + i) for i in range(20))
+    assert f"this server is there 60 times (lines {lines}, …, 120); keep one" in (config.servers[-1].error or "")
+    assert sorted(counted) == ["lines", "twice"]

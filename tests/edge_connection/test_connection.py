@@ -342,13 +342,21 @@ async def test_many_at_once_side_by_side(fake: Fake, connect: Connector, patienc
     assert len(pids) == 10
 
 
-async def test_the_watcher_is_told_of_each_server(fake: Fake, patience: Patience) -> None:
+async def test_the_parent_of_each_server_is_a_reaper_of_the_watcher(fake: Fake, patience: Patience) -> None:
     with patience():
         async with open_warden() as warden:
             connect = make_connect(warden=warden, expand=expand_as_written)
-            async with connect(fake(), eras={}, on_list_changed=lambda: None) as connection:
-                assert list(warden._groups) == [connection.pid]
-            assert not warden._groups
+            opening = [connect(fake(name), eras={}, on_list_changed=lambda: None) for name in ("a", "b")]
+            async with opening[0] as first, opening[1] as second:
+                assert first.pid is not None
+                assert second.pid is not None
+                reapers = {parent_of(first.pid), parent_of(second.pid)}
+                assert len(reapers) == 2
+                assert {parent_of(pid) for pid in reapers} == {warden.pid}
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 # ── servers in memory that go wrong ──────────────────────────────────────────────────────────────────────────────────────

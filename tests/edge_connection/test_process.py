@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,30 +14,20 @@ from typing import Any
 import pytest
 import trio
 from playbill.actors.edge.wire import process as process_module
-from playbill.actors.edge.wire.process import ServerProcess, SpawnFailed, spawn
+from playbill.actors.edge.wire.process import ServerProcess
+from playbill.actors.edge.wire.spawn import SpawnFailed, spawn
 from playbill.actors.edge.wire.stderr import StderrTail
+from playbill.actors.edge.wire.warden import open_warden
 
-
-class Register:
-    """A warden that writes down what it is told, and whether the leader was still there then."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, int]] = []
-
-    def watch(self, group: int) -> None:
-        self.told.append(("+", group))
-
-    def forget(self, group: int) -> None:
-        os.kill(group, 0)  # raises when the leader is reaped already: its id could be a stranger's
-        self.told.append(("-", group))
+from .conftest import marked
 
 
 @asynccontextmanager
-async def running(code: str, mark: str, warden: Any = None) -> AsyncIterator[ServerProcess]:
+async def running(code: str, mark: str) -> AsyncIterator[ServerProcess]:
     key, _, value = mark.partition("=")
     env = {**os.environ, key: value}
-    process = await spawn(sys.executable, ["-I", "-S", "-c", code], env=env, cwd=None, warden=warden)
-    async with trio.open_nursery() as nursery:
+    async with open_warden() as warden, trio.open_nursery() as nursery:
+        process = await spawn(sys.executable, ["-I", "-S", "-c", code], env=env, cwd=None, warden=warden)
         nursery.start_soon(process.watch)
         try:
             yield process
@@ -147,24 +138,124 @@ async def test_its_group_is_killed_when_it_leaves_on_eof(mark: str) -> None:
         await until_dead(grandchild)
 
 
-async def test_the_group_is_killed_and_forgotten_before_the_leader_is_reaped(mark: str) -> None:
-    register = Register()
-    async with running("pass", mark, register) as process:
-        with trio.fail_after(10):
-            await process.gone.wait()
-    assert register.told == [("+", process.pid), ("-", process.pid)]
+DAEMON = (
+    "import os, sys, time\n"
+    "read, write = os.pipe()\n"
+    "if not os.fork():\n"
+    "    os.setsid()\n"
+    "    if not os.fork():\n"
+    "        os.write(write, b'%d' % os.getpid())\n"
+    "        time.sleep(99)\n"
+    "    os._exit(0)\n"
+    "os.wait()\n"
+    "print(os.read(read, 20).decode(), flush=True)\n"
+)
 
 
-@pytest.mark.parametrize("missing", [{"pidfd_open"}], ids=["no pidfd"])
-async def test_exit_is_seen_without_a_pidfd_too(mark: str, monkeypatch: pytest.MonkeyPatch, missing: set[str]) -> None:
-    for name in missing:
-        monkeypatch.delattr(os, name)
-    register = Register()
-    async with running("import sys; print(1, flush=True); sys.exit(5)", mark, register) as process:
+@pytest.mark.parametrize("how", ["leaves on EOF", "exits", "is killed"])
+async def test_a_daemon_that_left_its_session_is_gone_when_gone_is_told(mark: str, how: str) -> None:
+    code = DAEMON + ("" if how == "exits" else "sys.stdin.read()")
+    async with running(code, mark) as process:
+        daemon = int(await line_of(process))
+        if how == "is killed":
+            os.kill(process.pid, signal.SIGKILL)
+        if how == "leaves on EOF":
+            await process.stop()
         with trio.fail_after(10):
             await process.gone.wait()
-        assert process.returncode == 5
-    assert register.told == [("+", process.pid), ("-", process.pid)]
+        with pytest.raises(ProcessLookupError):
+            os.kill(daemon, 0)
+        assert process.returncode == (-signal.SIGKILL if how == "is killed" else 0)
+
+
+async def test_what_the_daemon_of_a_running_server_leaves_is_reaped_and_the_server_goes_on(mark: str) -> None:
+    code = DAEMON.replace("time.sleep(99)", "pass") + "sys.stdin.read(); sys.exit(3)"
+    async with running(code, mark) as process:
+        daemon = int(await line_of(process))
+        with trio.fail_after(10):
+            while Path(f"/proc/{daemon}").exists():  # also as a zombie
+                await trio.sleep(0.01)
+        await process.stop()
+        assert process.returncode == 3
+
+
+async def test_a_server_inherits_no_file_of_the_host_the_watcher_or_its_neighbours(mark: str, tmp_path: Path) -> None:
+    with (tmp_path / "open").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        code = (
+            "import os; fds = [f'/proc/self/fd/{n}' for n in range(20)];"
+            "print(*[os.readlink(fd) for fd in fds if os.path.exists(fd)])"
+        )
+        async with running("import sys; sys.stdin.read()", mark), running(code, mark) as process:
+            links = (await line_of(process)).split()
+    assert len(links) == 3
+    assert all(link.startswith("pipe:") for link in links)
+
+
+async def test_a_server_starts_with_default_signal_handling_and_none_blocked(mark: str) -> None:
+    code = "print(*[line.split()[1] for line in open('/proc/self/status') if line[:6] in ('SigIgn', 'SigBlk')], flush=True)"
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        async with running(code, mark) as process:
+            blocked, ignored = (int(each, 16) for each in (await line_of(process)).split())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    # Python itself ignores SIGPIPE and SIGXFSZ; those over 31 are the C library's own.
+    assert blocked == 0
+    assert ignored & 0x7FFFFFFF == 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+
+
+async def test_the_working_folder_is_the_hosts_unless_told(mark: str, tmp_path: Path) -> None:
+    async with running("import os; print(os.getcwd(), flush=True)", mark) as process:
+        assert await line_of(process) == os.getcwd()
+    (tmp_path / "tool").write_text("#!/bin/sh\npwd\n")
+    (tmp_path / "tool").chmod(0o755)
+    async with open_warden() as warden:  # a command with a slash is meant from there
+        process = await spawn("./tool", [], env={}, cwd=str(tmp_path), warden=warden)
+        assert await line_of(process) == str(tmp_path)
+        await process.watch()
+        process.close_pipes()
+
+
+async def test_the_command_is_looked_up_in_the_path_of_its_own_environment(mark: str, tmp_path: Path) -> None:
+    for number, folder in enumerate(("first", "second", "third")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tool").write_text(f"#!/bin/sh\necho {folder}\n")
+        (tmp_path / folder / "tool").chmod(0o755 if number else 0o644)
+    path = ":".join(str(tmp_path / each) for each in ("none", "first", "second", "third"))
+    async with open_warden() as warden:
+        process = await spawn("tool", [], env={"PATH": path}, cwd=None, warden=warden)
+        assert await line_of(process) == "second"
+        await process.watch()
+        process.close_pipes()
+
+
+async def test_arguments_and_variables_arrive_byte_for_byte(mark: str) -> None:
+    odd = ["", " ", "a\nb", "ünïcode \N{SNOWMAN}", "x=y", "'\"\\$`", "long" * 20_000]
+    code = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ.get('ODD')]), flush=True)"
+    async with open_warden() as warden:
+        env = {"ODD": "=\n\N{SNOWMAN}="}
+        process = await spawn(sys.executable, ["-I", "-S", "-c", code, *odd], env=env, cwd=None, warden=warden)
+        assert json.loads(await line_of(process)) == [odd, env["ODD"]]
+        await process.watch()
+        process.close_pipes()
+
+
+async def test_a_spawn_that_is_cancelled_leaves_nothing(mark: str) -> None:
+    key, _, value = mark.partition("=")
+    env = {**os.environ, key: value}
+    before = set(os.listdir("/proc/self/fd"))
+    async with open_warden() as warden:
+        await warden.hand_over([])  # a watcher runs
+        for delay in range(30):
+            with trio.move_on_after(delay / 5000):
+                process = await spawn("sleep", ["99"], env=env, cwd=None, warden=warden)
+                process.kill()
+                with trio.CancelScope(shield=True):
+                    await process.watch()
+                process.close_pipes()
+            assert not marked(mark)
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 async def test_unread_stdin_counts_what_the_server_has_not_read(mark: str) -> None:
@@ -190,7 +281,8 @@ SPAWN_ERRORS: list[tuple[Callable[[Path], dict[str, Any]], str]] = [
     (lambda path: {"command": str(path / "odd")}, "command: '{}/odd' is no program (a script needs a #! line)"),
     (lambda path: {"command": "true", "cwd": str(path / "absent")}, "cwd: '{}/absent' does not exist"),
     (lambda path: {"command": "true", "cwd": str(path / "plain")}, "cwd: '{}/plain' is not a folder"),
-    (lambda path: {"command": "tr\0ue"}, "command, args or env: embedded null byte"),
+    (lambda path: {"command": "tr\0ue"}, "command, args, env or cwd: a NUL character"),
+    (lambda path: {"command": "true", "env": {"A=B": "c"}}, "env: a variable cannot be named 'A=B'"),
 ]
 
 
@@ -203,12 +295,14 @@ async def test_a_spawn_that_fails_names_the_key(
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     call = {"args": [], "env": dict(os.environ), "cwd": None, **given(tmp_path)}
-    before = set(os.listdir("/proc/self/fd"))
-    with pytest.raises(SpawnFailed) as caught:
-        await spawn(**call)
+    async with open_warden() as warden:
+        await warden.hand_over([])  # a watcher runs
+        before = set(os.listdir("/proc/self/fd"))
+        with pytest.raises(SpawnFailed) as caught:
+            await spawn(warden=warden, **call)
+        assert set(os.listdir("/proc/self/fd")) == before
     assert str(caught.value).startswith(message.format(tmp_path))
     assert "\n" not in str(caught.value)
-    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 async def test_stderr_never_blocks_the_server_and_its_tail_is_kept(mark: str) -> None:

@@ -8,11 +8,17 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from playbill.actors.edge.wire import warden as warden_module
+from playbill.actors.edge.wire.control import Control
+from playbill.actors.edge.wire.process import ServerProcess
+from playbill.actors.edge.wire.spawn import SpawnFailed, spawn
 from playbill.actors.edge.wire.warden import Warden, open_warden
 
 from .conftest import FAKE, marked
@@ -53,17 +59,30 @@ async def gone(mark: str) -> None:
 
 
 async def watcher_of(warden: Warden) -> int:
-    await warden.ready()
+    """Have a watcher started, and wait until it has set itself up."""
+    await warden.hand_over([])  # it takes what comes without descriptors for nothing
     assert warden.pid is not None
+    with trio.fail_after(10):
+        while int(_status(warden.pid)["SigIgn"], 16) & 0x4007 != 0x4007 or _state(warden.pid) != "S":
+            await trio.sleep(0.01)
     return warden.pid
 
 
-def start_sleeper(mark: str) -> subprocess.Popen[bytes]:
+@asynccontextmanager
+async def sleeper(warden: Warden, mark: str) -> AsyncIterator[ServerProcess]:
+    """A server that has to be killed."""
     key, _, value = mark.partition("=")
-    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(99)"
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", code], env={**os.environ, key: value}, start_new_session=True
-    )
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(99)"
+    env = {**os.environ, key: value}
+    process = await spawn(sys.executable, ["-I", "-S", "-c", code], env=env, cwd=None, warden=warden)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(process.watch)
+        assert await process.stdout.receive_some(10)
+        try:
+            yield process
+        finally:
+            await process.stop(grace=False)
+            process.close_pipes()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -73,6 +92,8 @@ async def test_when_the_host_is_killed_nothing_of_it_is_left(mark: str, number: 
         {"ignore_eof": True, "ignore_term": True},
         {"ignore_eof": True, "grandchild": "stubborn"},
         {"grandchild": "stubborn"},
+        {"grandchild": "escaped"},
+        {"ignore_eof": True, "ignore_term": True, "grandchild": "escaped"},
         {},
     ]
     with subprocess.Popen(
@@ -99,37 +120,17 @@ async def test_it_is_started_only_when_needed_and_ends_with_the_host() -> None:
         os.kill(pid, 0)
 
 
-async def test_what_was_forgotten_is_not_killed(mark: str) -> None:
-    kept, swept = start_sleeper(mark), start_sleeper(mark)
-    with kept, swept:
-        async with open_warden() as warden:
-            await warden.ready()
-            for process in (kept, swept):
-                warden.watch(process.pid)
-            warden.forget(kept.pid)
-        await trio.to_thread.run_sync(swept.wait)
-        assert swept.returncode == -signal.SIGKILL
-        assert kept.poll() is None
-        kept.kill()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 async def test_it_survives_what_a_terminal_or_an_init_sends(mark: str, number: signal.Signals) -> None:
-    sleeper = start_sleeper(mark)
-    with sleeper:
-        async with open_warden() as warden:
-            pid = await watcher_of(warden)
-            warden.watch(sleeper.pid)
-            # Only once its handlers are set can it survive; its stdin is polled after that.
-            with trio.fail_after(10):
-                while b"poll" not in Path(f"/proc/{pid}/wchan").read_bytes() and _state(pid) != "S":
-                    await trio.sleep(0.01)
-                while int(_status(pid)["SigIgn"], 16) & 0x4007 != 0x4007:
-                    await trio.sleep(0.01)
-            os.kill(pid, number)
-            assert os.getsid(pid) == pid
-        await trio.to_thread.run_sync(sleeper.wait)
-        assert sleeper.returncode == -signal.SIGKILL
+    async with open_warden() as warden:
+        pid = await watcher_of(warden)
+        async with sleeper(warden, mark) as process:
+            for each in (pid, _parent(process.pid)):
+                os.kill(each, number)
+                assert os.getsid(each) == each
+            async with sleeper(warden, mark) as other:
+                assert _parent(_parent(other.pid)) == warden.pid == pid
+                assert not process.exited.is_set()
 
 
 async def test_it_holds_none_of_the_hosts_files_and_not_its_folder(tmp_path: Path) -> None:
@@ -137,30 +138,95 @@ async def test_it_holds_none_of_the_hosts_files_and_not_its_folder(tmp_path: Pat
         os.set_inheritable(file.fileno(), True)
         async with open_warden() as warden:
             pid = await watcher_of(warden)
-            with trio.fail_after(10):
-                while int(_status(pid)["SigIgn"], 16) & 0x4007 != 0x4007:
-                    await trio.sleep(0.01)
             held = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
             assert not any(str(tmp_path) in path for path in held)
             assert str(Path(f"/proc/{pid}/cwd").readlink()) == "/"
 
 
-async def test_one_that_was_killed_is_replaced_and_told_everything(mark: str) -> None:
-    sleepers = [start_sleeper(mark) for _ in range(2)]
+async def test_when_it_is_killed_its_servers_go_on_and_the_next_one_gets_another(mark: str) -> None:
     async with open_warden() as warden:
         first = await watcher_of(warden)
-        warden.watch(sleepers[0].pid)
-        os.kill(first, signal.SIGKILL)
+        async with sleeper(warden, mark) as before:
+            os.kill(first, signal.SIGKILL)
+            async with sleeper(warden, mark) as after:
+                assert warden.pid != first
+                assert not before.exited.is_set()
+            assert after.gone.is_set()
+        assert before.returncode == -signal.SIGKILL
+
+
+async def test_one_that_hangs_is_replaced_and_looks_after_its_servers_when_it_goes_on(
+    mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_warden() as warden:
+        first = await watcher_of(warden)
+        async with sleeper(warden, mark) as before:
+            os.kill(first, signal.SIGSTOP)
+            monkeypatch.setattr(warden_module, "HANGS_AFTER", 0.2)
+            async with sleeper(warden, mark):
+                assert warden.pid not in (None, first)
+            assert not before.exited.is_set()
+            os.kill(first, signal.SIGCONT)
+            os.kill(_parent(before.pid), signal.SIGKILL)
+            with trio.fail_after(10):
+                await before.gone.wait()
+                while Path(f"/proc/{before.pid}").exists():
+                    await trio.sleep(0.01)
+    assert not Path(f"/proc/{first}").exists()
+
+
+async def test_a_server_that_takes_long_to_execute_costs_nobody_the_watcher(
+    mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warden_module, "HANGS_AFTER", 0.2)
+    async with open_warden() as warden:
+        first = await watcher_of(warden)
+        real = Control.line
+        hears = trio.Event()
+
+        async def late(self: Control) -> str:
+            """The word that it runs takes its time."""
+            line = await real(self)
+            if line.startswith("started"):
+                await hears.wait()
+            return line
+
+        monkeypatch.setattr(Control, "line", late)
+        async with trio.open_nursery() as nursery:
+
+            async def slow() -> None:
+                async with sleeper(warden, mark):
+                    pass
+
+            nursery.start_soon(slow)
+            await trio.sleep(0.5)  # longer than what hangs may take
+            hears.set()
+        assert warden.pid == first
+
+
+async def test_when_a_reaper_is_killed_its_server_is_killed_by_the_watcher_and_the_host_knows(mark: str) -> None:
+    async with open_warden() as warden, sleeper(warden, mark) as process, sleeper(warden, mark) as other:
+        os.kill(_parent(process.pid), signal.SIGKILL)
         with trio.fail_after(10):
-            while warden.failure is None:  # the pipe breaks when the kernel has torn the process down
-                warden.watch(sleepers[1].pid)
+            await process.gone.wait()
+            while Path(f"/proc/{process.pid}").exists():
                 await trio.sleep(0.01)
-        second = await watcher_of(warden)
-        assert second != first
-        assert warden.failure is None
-    for sleeper in sleepers:
-        await trio.to_thread.run_sync(sleeper.wait)
-        assert sleeper.returncode == -signal.SIGKILL
+        assert process.returncode is None
+        assert process.how_it_ended() == "was lost with the process that watched it"
+        assert not other.exited.is_set()
+
+
+async def test_without_a_watcher_nothing_is_started_and_the_reason_is_one_line(
+    mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_warden() as warden:
+        monkeypatch.setattr(sys, "executable", "/no/such/python")
+        with pytest.raises(SpawnFailed, match=r"^command: 'true': no process to watch it: No such file or directory$"):
+            await spawn("true", [], env={}, cwd=None, warden=warden)
+
+
+def _parent(pid: int) -> int:
+    return int(_status(pid)["PPid"])
 
 
 def _status(pid: int) -> dict[str, str]:

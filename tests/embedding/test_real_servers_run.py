@@ -157,19 +157,20 @@ async def test_a_server_that_does_everything_wrong_hurts_nobody_else(project: Pr
         assert all(type(error).__module__.startswith("playbill.") for error in errors), errors
 
 
-async def test_many_cancelled_calls_leave_the_server_running_and_usable(project: Project) -> None:
+async def test_ten_thousand_cancelled_calls_leave_the_server_running_and_usable(project: Project) -> None:
     project.write(a=fake())
     async with open_host(project.path) as host:
         assert await host.ready(timeout=PATIENCE)
         pid = host.snapshot().model.server("a").pid
-        for _ in range(10):
+        for _ in range(20):
             async with trio.open_nursery() as nursery:
-                for _ in range(100):
+                for _ in range(500):
                     nursery.start_soon(host.call, "mcp__a__sleep", {"seconds": 3600})
                 await trio.testing.wait_all_tasks_blocked()
                 nursery.cancel_scope.cancel()
         assert int(text(await host.call("mcp__a__pid", timeout=PATIENCE))) == pid
         assert host.snapshot().model.server("a").restarts == 0
+        assert [event.kind for event in host.journal("a")] == ["spawned", "started", "healthy"]
 
 
 async def test_nothing_is_left_after_close_though_servers_refuse_to_end(project: Project) -> None:

@@ -8,10 +8,12 @@ import playbill.actors.projector
 import pytest
 import trio
 from playbill.actors import ConfigError, ServerExists, UnknownServer
+from playbill.actors.ports import NoSites
 from playbill.actors.testing import Script, ScriptedServers
 from playbill.supervision import Escalated
 
 from .conftest import ConfigFile, Open
+from .test_looks import look
 
 
 class Crash(Exception):
@@ -102,6 +104,47 @@ async def test_a_text_that_crashes_the_coordinator_is_refused_by_fingerprint(
         assert snapshot.model.config_error is None
         await host.ready(timeout=5)
         assert servers.spawns == {"a": 1, "b": 1}
+
+
+async def test_a_restarted_coordinator_does_not_forget_that_the_file_cannot_be_read(
+    opened: Open, config_file: ConfigFile
+) -> None:
+    """It dies behind its write, and by then the file is broken: what it finds when it sits down again is told, and stays."""
+    servers = ScriptedServers(a=["x"])
+    config_file.write({"a": {"command": "a"}})
+    errors: list[str | None] = []
+
+    class Strike(NoSites):
+        left = 1
+
+        async def hit(self, site: str, who: str) -> None:
+            await trio.lowlevel.checkpoint()
+            if site == "coordinator" and self.left:
+                self.left -= 1
+                config_file.path.write_text("{")
+                raise Crash
+
+    async with opened(servers, config_file.store, sites=Strike()) as host:
+        await host.ready(timeout=5)
+
+        async def watch() -> None:
+            async for snapshot in host.changes():
+                errors.append(snapshot.model.config_error)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            await host.tool_set_enabled("a", "x", False)  # it was written, so it is not refused
+            assert host.snapshot().model.config_error is not None
+            await trio.sleep(1)
+            assert host.snapshot().model.config_error is not None
+            nursery.cancel_scope.cancel()
+        told = [error is not None for error in errors]
+        assert told == sorted(told), "once it is told it stays"
+        refused = host.snapshot()
+        assert await look(host) is refused, "and what was refused is known"
+        config_file.write({"a": {"command": "a"}})
+        assert (await look(host)).model.config_error is None
+        assert servers.spawns == {"a": 1}
 
 
 async def test_projector_killed_again_and_again_during_a_hundred_toggles(

@@ -181,7 +181,7 @@ RULES = [
     Rule(
         "actors.edge.config",
         ours={MODEL, PORTS},
-        others={"attrs", "cattrs", "trio", "filelock", "platformdirs"},
+        others={"attrs", "cattrs", "trio", "filelock", "platformdirs", "watchfiles"},
     ),
     Rule(
         "actors.edge.wire",

@@ -276,7 +276,7 @@ def spoilt(**keys: Any) -> ServerEntry:
 @pytest.mark.parametrize(
     "keys",
     [{"command": 5}, {"args": (5,)}, {"url": object()}, {"exclude": (5, [])}],
-    ids=str,
+    ids=lambda keys: next(iter(keys)),
 )
 def test_a_server_that_makes_anything_raise_becomes_a_row_with_its_error(keys: dict[str, Any]) -> None:
     broken = spoilt(**keys)

@@ -134,9 +134,42 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "TERM_GRACE", 0.05)
 
 
-def children() -> set[int]:
-    """The children of this process, zombies too."""
-    return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+def start_of(pid: int, *, zombies: bool = True) -> str | None:
+    """When a process began, which tells it from a later one of the same id; None when it is gone.
+
+    Args:
+        pid: of the process.
+        zombies: whether one that ended and was not reaped is there; or gone.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" and not zombies else fields[19]
+
+
+def below(top: int) -> dict[int, str | None]:
+    """The processes below one, at any depth, zombies too, and when each began."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(folder.name))
+    found: dict[int, str | None] = {}
+    new = [top]
+    while new:
+        new = [child for pid in new for child in children.get(pid, ())]
+        found.update((pid, start_of(pid)) for pid in new)
+    return found
+
+
+async def vanished(processes: dict[int, str | None], *, zombies: bool = True) -> None:
+    """Wait until none of them is there; unless told otherwise, not even as a zombie: each was reaped."""
+    with trio.fail_after(PATIENCE):
+        while any(start is not None and start_of(pid, zombies=zombies) == start for pid, start in processes.items()):
+            await trio.sleep(0.01)
 
 
 async def until(host: Host, condition: Callable[[Snapshot], Any]) -> Snapshot:

@@ -8,62 +8,118 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
 from playbill.actors import ServerDied, open_host
 
-from .conftest import PATIENCE, Project, children, fake, said, until, wrapped
+from .conftest import PATIENCE, Project, below, fake, said, small, start_of, until, vanished, wrapped
 
-HOST = textwrap.dedent("""
-    import signal, sys, trio
+ROUNDS = 20
+
+HOSTS = textwrap.dedent("""
+    import os, signal, sys, trio
     from playbill.actors import open_host
+    from playbill.actors.edge.wire.sdk import import_sdk
 
-    async def main():
+    import_sdk()
+    from playbill.actors.edge.wire import dispatcher  # what a host would import with its first server
+
+    async def main(calls):
         async with open_host(sys.argv[1]) as host:
             assert await host.ready(timeout=30)
             async with trio.open_nursery() as nursery:
-                with trio.open_signal_receiver(signal.SIGTERM) as signals:
-                    if sys.argv[2:]:
+                with trio.open_signal_receiver(signal.SIGUSR1, signal.SIGTERM) as signals:
+                    if calls:
                         nursery.start_soon(host.call, "mcp__a__sleep", {"seconds": 600})
                         while not host._board.lines["a"].in_flight:
                             await trio.lowlevel.checkpoint()
-                    print("up", flush=True)
-                    async for _ in signals:
+                    print(os.getpid(), flush=True)
+                    async for number in signals:
+                        if number == signal.SIGUSR1:
+                            break
                         nursery.cancel_scope.cancel()
 
-    trio.run(main)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            try:
+                trio.run(main, "call" in line)
+            finally:
+                os._exit(0)
 """)
 
+STUBBORN = """
+    import os, signal, time
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(600)
+"""
+"""A server's grandchild, which holds its files; what the server does itself is added."""
 
-@contextmanager
-def a_host(project: Project, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that embeds a host, in a process of its own; its first line says that it is up."""
-    command = [sys.executable, "-c", HOST, str(project.path), *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as host:
+GOES = "serve(lambda cursor: listed('x'))"
+STAYS = f"""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    {GOES}
+    time.sleep(600)
+"""
+
+
+class Hosts:
+    """Programs that embed a host over one configuration, each a process of its own."""
+
+    ENDS = {"normally": signal.SIGUSR1, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
+
+    def __init__(self, parent: subprocess.Popen[str]) -> None:
+        self._parent = parent
+        self.began: dict[int, str | None] = {}
+
+    async def open(self, how: str = "") -> int:
+        """Start one; its process id, when it is up (with a call under way, when that is said)."""
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        self._parent.stdin.write(f"{how}\n")
+        self._parent.stdin.flush()
+        pid = int(await trio.to_thread.run_sync(self._parent.stdout.readline))
+        self.began[pid] = start_of(pid)
+        return pid
+
+    async def end(self, pid: int, how: str = "SIGKILL") -> None:
+        """End one, and wait until it, and all that was below it at any depth, are gone."""
+        processes = below(pid) | {pid: start_of(pid)}
+        os.kill(pid, self.ENDS[how])
+        await vanished(processes, zombies=False)  # who reaps the orphans of a dead host is not ours to say
+
+
+@asynccontextmanager
+async def hosts_of(project: Project) -> AsyncIterator[Hosts]:
+    """One process that has imported everything, and forks a program for each host."""
+    command = [sys.executable, "-c", HOSTS, str(project.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        hosts = Hosts(parent)
         try:
-            yield host
+            yield hosts
         finally:
-            host.kill()
-
-
-async def is_up(host: subprocess.Popen[bytes]) -> None:
-    assert host.stdout is not None
-    assert await trio.to_thread.run_sync(host.stdout.readline) == b"up\n"
+            for pid, start in hosts.began.items():
+                if start_of(pid) == start:
+                    os.kill(pid, signal.SIGKILL)
+            parent.kill()
 
 
 async def test_b001_a_server_that_ignores_the_end_of_its_stdin_goes_with_each_host_that_is_killed(
     project: Project,
 ) -> None:
-    project.write(a=fake(ignore_eof=True, ignore_term=True, grandchild="stubborn"))
-    for _ in range(2):
-        with a_host(project) as host:
-            await is_up(host)
-            assert len(project.processes()) >= 2
-            host.kill()
-            await project.gone()
+    project.write(a=small(STUBBORN + STAYS))
+    async with hosts_of(project) as hosts:
+        for _ in range(ROUNDS):
+            pid = await hosts.open()
+            assert len(project.processes()) == 2
+            await hosts.end(pid)
+            assert project.processes() == []
 
 
 async def test_b003_reading_the_same_configuration_again_starts_nothing_and_an_ended_copy_is_reaped(
@@ -71,7 +127,7 @@ async def test_b003_reading_the_same_configuration_again_starts_nothing_and_an_e
 ) -> None:
     entry = fake()
     project.write(a=entry)
-    before_any = children()
+    before_any = below(os.getpid())
     async with open_host(project.path) as host:
         assert await host.ready(timeout=PATIENCE)
         pid = host.snapshot().model.server("a").pid
@@ -82,43 +138,48 @@ async def test_b003_reading_the_same_configuration_again_starts_nothing_and_an_e
         await host.reload()
         state = host.snapshot().model.server("a")
         assert (state.pid, state.restarts, project.processes()) == (pid, 0, [pid])
+        reaper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        copy = {each: start_of(each) for each in (pid, reaper)}
         os.kill(pid, signal.SIGTERM)
         await until(host, lambda snapshot: snapshot.model.server("a").error)
         again = await until(host, lambda snapshot: snapshot.model.server("a").pid not in (pid, None))
         state = again.model.server("a")
         assert state.restarts == 1
-        assert pid not in children()
+        await vanished(copy)
         assert await host.ready(timeout=PATIENCE)
         assert project.processes() == [state.pid]
-    assert children() <= before_any
+    assert below(os.getpid()).items() <= before_any.items()
 
 
-@pytest.mark.parametrize("end", ["normally", "SIGTERM", "SIGKILL"])
-async def test_b004_each_host_runs_one_set_of_servers_and_leaves_none_however_it_ends(
-    project: Project, end: str
-) -> None:
-    project.write(**{name: fake(grandchild="stubborn") for name in "abc"})
-    if end == "normally":
-        async with open_host(project.path) as inside:
-            assert await inside.ready(timeout=PATIENCE)
-            assert len(project.processes()) == 6
-        assert project.processes() == []
-        return
-    with a_host(project) as host:
-        await is_up(host)
-        assert len(set(project.processes())) == 6
-        host.send_signal(getattr(signal, end))
-        await trio.to_thread.run_sync(host.wait)
-        await project.gone()
+async def test_b004_each_host_runs_one_set_of_servers_and_leaves_none_however_it_ends(project: Project) -> None:
+    project.write(**{name: small(f"{STUBBORN}    {GOES}") for name in "abcde"})
+    async with hosts_of(project) as hosts:
+
+        def sets() -> list[int]:
+            """How many processes of servers each host has below it; there are no others."""
+            each = [len(set(project.processes()) & below(pid).keys()) for pid in up.values()]
+            assert sum(each) == len(project.processes())
+            return each
+
+        up = {how: await hosts.open() for how in Hosts.ENDS}
+        assert sets() == [10, 10, 10]
+        for how in Hosts.ENDS:
+            await hosts.end(up.pop(how), how)
+            assert sets() == [10, 10]
+            up[how] = await hosts.open()
+            assert sets() == [10, 10, 10]
+        for how in Hosts.ENDS:
+            await hosts.end(up.pop(how), how)
+            assert sets() == [10] * len(up)
 
 
 async def test_b006_servers_end_with_their_host_idle_or_in_a_call(project: Project) -> None:
     project.write(a=fake(), idle=fake())
-    with a_host(project, "call") as host:
-        await is_up(host)
+    async with hosts_of(project) as hosts:
+        pid = await hosts.open("call")
         assert len(project.processes()) == 2
-        host.kill()
-        await project.gone()
+        await hosts.end(pid)
+        assert project.processes() == []
 
 
 async def test_b118_a_wrapper_that_forwards_no_signal_cannot_hold_up_the_end(project: Project, impatient: None) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 from playbill.actors import Config, ServerEntry, open_host
+from playbill.actors.cli import app
 from playbill.actors.edge.config.file import FileStore
 from playbill.actors.testing import Script, ScriptedServers
 from playbill.supervision import Backoff, Intensity
@@ -88,12 +89,18 @@ async def test_b121_servers_that_start_around_the_limit_all_become_ready_by_them
 
 
 @virtual_time
-async def test_b122_adding_a_slow_server_saves_it_at_once_and_tests_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["by the program", "by the command line"])
+async def test_b122_adding_a_slow_server_saves_it_at_once_and_tests_nothing(tmp_path: Path, how: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServers": {}}')
     servers = ScriptedServers(slow=Script(("x",), connect_delay=10))
     async with opened(servers, store=FileStore(path)) as host:
-        snapshot = await host.plugin_add("slow", "slow")
+        if how == "by the program":
+            snapshot = await host.plugin_add("slow", "slow")
+        else:
+            assert app.run(["add", "slow", "--config", str(path), "--", "slow"]) == 0
+            assert servers.spawns == {}
+            snapshot = await host.reload()
         assert snapshot.model.server("slow").phase == "starting"
         assert json.loads(path.read_text())["mcpServers"]["slow"]["command"] == "slow"
         assert "slow" not in servers.live

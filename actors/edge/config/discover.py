@@ -8,7 +8,9 @@ from typing import Literal
 from attrs import frozen
 from platformdirs import user_config_path
 
-__all__ = ["Found", "Scope", "discover", "user_file"]
+__all__ = ["PROJECT_FILE", "Found", "Scope", "candidates", "discover", "is_there", "user_file"]
+
+PROJECT_FILE = ".mcp.json"
 
 Scope = Literal["project", "user"]
 
@@ -19,7 +21,7 @@ class Found:
 
     Args:
         path: of the file.
-        scope: ``project`` (it comes with a project: what it starts needs approval) or ``user``.
+        scope: ``project`` (it comes with a project: what it starts needs approval) or ``user`` (a person's own).
     """
 
     path: Path
@@ -29,6 +31,20 @@ class Found:
 def user_file() -> Path:
     """The user's own configuration file, whether or not it is there."""
     return user_config_path("playbill") / "mcp.json"
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file at a path. Never raises: a folder on the way that may not be looked into has none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def candidates(start: Path) -> list[Path]:
+    """Where a project's file may be, the nearest first: in a folder and in every folder above it."""
+    here = start.absolute()
+    return [folder / PROJECT_FILE for folder in (here, *here.parents)]
 
 
 def discover(start: Path, *, user: Path | None = None) -> list[Found]:
@@ -41,15 +57,11 @@ def discover(start: Path, *, user: Path | None = None) -> list[Found]:
         user: the user's file; None for `user_file`.
 
     Returns:
-        Those that are there; the first one counts.
+        Those that are there; a name that is in both means the first one's.
     """
-    found: list[Found] = []
-    here = start.absolute()
-    for folder in (here, *here.parents):
-        if (folder / ".mcp.json").is_file():
-            found.append(Found(folder / ".mcp.json", "project"))
-            break
+    there = next((path for path in candidates(start) if is_there(path)), None)
+    found = [] if there is None else [Found(there, "project")]
     mine = user if user is not None else user_file()
-    if mine.is_file():
+    if is_there(mine):
         found.append(Found(mine, "user"))
     return found

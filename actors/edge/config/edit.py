@@ -157,7 +157,14 @@ class Draft:
 
 def _says(meant: ServerEntry, read: ServerEntry) -> bool:
     """Whether two entries say the same, wherever they stand."""
-    there = evolve(read, source=meant.source, line=meant.line, trusted=meant.trusted, error=meant.error)
+    there = evolve(
+        read,
+        source=meant.source,
+        line=meant.line,
+        trusted=meant.trusted,
+        error=meant.error,
+        inputs=meant.inputs,
+    )
     if meant.type != read.type and meant.source is None:
         meant = evolve(meant, type=read.type)  # an entry made in code may use another word for it
     return meant == there

@@ -3,7 +3,8 @@
 Keys of other hosts are read as what they mean there; a key we do not know stays in the file and is at most warned about.
 What is wrong is collected, each with its path inside the entry; the fields that are right are kept all the same.
 
-Which key of a list counts: all that are there, joined in the order of `EXCLUDES` and `INCLUDES`.
+Which key of a list counts: all that are there, joined in the order of `EXCLUDES` and `INCLUDES`. A ``tools`` that is a list of
+names is an allow-list, as in hosts that write it so; with ``"*"`` in it, it allows all.
 """
 
 from __future__ import annotations
@@ -14,15 +15,25 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ...model.config import ServerEntry
+from ...model.config import InputSpec, ServerEntry
 from ...model.nearest import nearest
 from .jsonc_walk import Path, Twice, show_path
-from .keys import ENTRY_KEYS, TOOL_KEYS, Problem, kind_of, structure
+from .keys import ENTRY_KEYS, TOOL_KEYS, Problem, Written, kind_of, structure
 
-__all__ = ["EXCLUDES", "INCLUDES", "PIN", "EntryRead", "Problem", "entry_json", "looks_like_server", "read_entry"]
+__all__ = [
+    "EXCLUDES",
+    "INCLUDES",
+    "PIN",
+    "EntryRead",
+    "Problem",
+    "allow_list",
+    "entry_json",
+    "looks_like_server",
+    "read_entry",
+]
 
 EXCLUDES: tuple[Path, ...] = (("tools", "exclude"), ("disabledTools",), ("excludeTools",))
-INCLUDES: tuple[Path, ...] = (("tools", "include"), ("enabledTools",), ("includeTools",))
+INCLUDES: tuple[Path, ...] = (("tools", "include"), ("enabledTools",), ("includeTools",), ("tools",))
 PIN: Path = ("tools", "pin")
 
 _URLS = ("url", "serverUrl", "httpUrl")
@@ -40,20 +51,38 @@ _FOREIGN = {
     "server_type": "type",
     "uri": "url",
     "link": "url",
+    "environmentVariables": "env",
+    "requestInit": "headers",
+    "http_headers": "headers",
+    "httpHeaders": "headers",
+    "bearer_token_env_var": "headers",
+    "transportType": "type",
     "endpoint": "url",
     "baseUrl": "url",
 }
-_RUNS_WRONG = {"working_directory", "workingDirectory", "workdir", "arguments", "envs", "environment", "env_file"}
+_RUNS_WRONG = {
+    "working_directory",
+    "workingDirectory",
+    "workdir",
+    "arguments",
+    "envs",
+    "environment",
+    "environmentVariables",
+    "env_file",
+}
+# Backspace and form feed are in no path or option; a tab or line end is in none that begins with a drive.
+_SLIP = re.compile(r"^[A-Za-z]:[^\b\f\r\n\t]*[\b\f\r\n\t]|[\b\f]").search
 # Keys other hosts write that change nothing here: kept, and not worth a warning.
 _QUIET_WORDS = """alwaysAllow authProviderType autoApprove autoStart comment desc description dev displayName from_gallery
-gallery
-icon iconPath id label name note notes oauth scope server_type tags title trust version"""
+fromGalleryId gallery
+icon iconPath id installSource isTrusted label logoUrl longRunning name note notes oauth provider providerUrl registryUrl
+sandbox sandboxEnabled scope server_type source start_on_launch tags title trust version watchPaths"""
 _QUIET = frozenset(_QUIET_WORDS.split())
 
 
 @frozen
 class EntryRead:
-    """What an entry was read as: ``entry`` without a place or error, what is wrong with it, and what looks wrong."""
+    """What an entry was read as: ``entry`` without its error, what is wrong with it, and what looks wrong."""
 
     entry: ServerEntry
     problems: tuple[Problem, ...] = ()
@@ -63,6 +92,13 @@ class EntryRead:
 def looks_like_server(value: Any) -> bool:
     """Whether a JSON value has the shape of an entry: an object with a command or a URL."""
     return isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("command", *_URLS))
+
+
+def allow_list(tools: Any) -> tuple[str, ...] | None:
+    """What a ``tools`` that is a list allows; None when it is not one of names, or allows all."""
+    if not isinstance(tools, list) or not tools or "*" in tools:
+        return None
+    return tuple(tools) if all(type(each) is str for each in tools) else None
 
 
 def _twice(raw: dict[str, Any], path: Path) -> Iterable[Problem]:
@@ -78,12 +114,17 @@ def _unknown(raw: dict[str, Any]) -> Iterable[tuple[str, str | None]]:
     for key, value in raw.items():
         if key in ENTRY_KEYS or key in _QUIET or key.startswith(("_", "$", "x-")):
             continue
+        if value == "":
+            continue  # a form that somebody left empty
         if key in _FOREIGN:
-            yield key, _FOREIGN[key]
+            meant: str | None = _FOREIGN[key]
         elif isinstance(value, str) and value.startswith(("http://", "https://")):
-            yield key, "url"
+            meant = "url"
         else:
-            yield key, nearest(key, ENTRY_KEYS)
+            meant = nearest(key, ENTRY_KEYS)
+        # What is there already was not meant by another key too.
+        there = _URLS if meant == "url" else (meant,)
+        yield key, None if any(each in raw for each in there) and key not in _RUNS_WRONG else meant
 
 
 def _missing(raw: dict[str, Any], unknown: dict[str, str | None]) -> str:
@@ -98,27 +139,54 @@ def _missing(raw: dict[str, Any], unknown: dict[str, str | None]) -> str:
     return "there is no command and no url here"
 
 
+def _slips(written: Written) -> Iterable[Problem]:
+    """Backslashes that were not doubled, and made a character of their own: ``C:\\bin`` is nothing with a ``b`` in it."""
+    texts = (written.command or "", written.cwd or "", *written.args, *written.env.values())
+    if all(map(str.isprintable, texts)):
+        return  # nearly always, and much quicker
+    paths: list[Path] = [("command",), ("cwd",), *(("args", i) for i in range(len(written.args)))]
+    paths += [("env", key) for key in written.env]
+    for path, text in zip(paths, texts, strict=True):
+        if (found := _SLIP(text)) is not None:
+            what = f"this holds the control character U+{ord(found[0][-1]):04X}"
+            yield Problem(path, f"{what} (in JSON a backslash is written as two: \\\\)")
+
+
 def _joined(lists: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
     there = [each for each in lists if each is not None]
     return tuple(dict.fromkeys(name for each in there for name in each)) if there else None
 
 
-def read_entry(name: str, value: Any) -> EntryRead:
+def read_entry(
+    name: str,
+    value: Any,
+    *,
+    source: str | None = None,
+    line: int | None = None,
+    inputs: tuple[InputSpec, ...] = (),
+) -> EntryRead:
     """Read one entry.
 
     Args:
         name: its key.
         value: its JSON value.
+        source, line, inputs: of the entry; what is beside it in its file.
     """
     if not isinstance(value, dict):
-        return EntryRead(ServerEntry(name), (Problem((), f"expected an object, found {kind_of(value)}"),))
+        bare = ServerEntry(name, source=source, line=line, inputs=inputs)
+        return EntryRead(bare, (Problem((), f"expected an object, found {kind_of(value)}"),))
     raw = {key: each for key, each in value.items() if each is not None}
     warnings: list[Problem] = []
     if "transport" in raw and not isinstance(raw["transport"], str):
         del raw["transport"]
     tools = raw.get("tools")
+    allowed: tuple[str, ...] | None = None
     if isinstance(tools, list):
-        warnings.append(Problem(("tools",), "a list here is not read (write tools.exclude or tools.include)"))
+        allowed = allow_list(tools)
+        if allowed is None and "*" not in tools:
+            warnings.append(
+                Problem(("tools",), "a list that is not of names is not read (write tools.exclude or tools.include)")
+            )
         del raw["tools"]
     elif isinstance(tools, dict):
         raw["tools"] = {key: each for key, each in tools.items() if each is not None}
@@ -148,13 +216,16 @@ def read_entry(name: str, value: Any) -> EntryRead:
         problems.append(Problem((), "its type is stdio, but there is no command here"))
     elif transport in ("http", "sse") and url is None:
         problems.append(Problem((), f"its type is {transport}, but there is no url here"))
+    warnings += _slips(written)
+    if command is not None and command.startswith(("http://", "https://")):
+        problems.append(Problem(("command",), "expected a program, found a URL (did you mean 'url'?)"))
     if command is not None and not command.strip():
         problems.append(Problem(("command",), "expected a program, found an empty string"))
     elif command is not None and not written.args and re.fullmatch(r"[\w.-]+ .*\S.*", command):
         warnings.append(Problem(("command",), "this is more than one word (put the rest into args)"))
     if url is not None and not re.match(r"https?://|\$\{", url, re.IGNORECASE):
         problems.append(Problem((url_key,), "expected a URL that begins with http:// or https://"))
-    lists = (written.tools.include, written.enabled_tools, written.include_tools)
+    lists = (written.tools.include, written.enabled_tools, written.include_tools, allowed)
     entry = ServerEntry(
         name,
         command=command,
@@ -165,13 +236,16 @@ def read_entry(name: str, value: Any) -> EntryRead:
         type=transport,
         url=url,
         headers=written.headers,
-        disabled=written.disabled or not written.enabled,
+        disabled=written.disabled or not written.enabled or not written.is_active,
         include=_joined(lists),
         exclude=_joined((written.tools.exclude, written.disabled_tools, written.exclude_tools)) or (),
         pin=tuple(dict.fromkeys(written.tools.pin)),
         priority=written.priority,
         timeout=written.timeout,
         connect_timeout=written.connect_timeout,
+        inputs=inputs,
+        source=source,
+        line=line,
     )
     return EntryRead(entry, tuple(problems), tuple(warnings))
 
@@ -219,7 +293,7 @@ def entry_json(entry: ServerEntry) -> dict[str, Any]:
     if read.problems:
         first = read.problems[0]
         raise ValueError(f"{show_path(first.path)}: {first.message}" if first.path else first.message)
-    same = evolve(entry, type=read.entry.type, source=None, line=None, error=None, trusted=True)
+    same = evolve(entry, type=read.entry.type, source=None, line=None, error=None, trusted=True, inputs=())
     if same != read.entry:
         raise ValueError("it cannot be written so that it reads the same")
     return out

@@ -5,7 +5,8 @@ Done anew at each (re)connect. Read in ``command, args, env, cwd, envFile, url``
 ==========================  ====================================================================================
 ``${NAME}``, ``${env:NAME}``  a variable; an error when it is not set
 ``${NAME:-text}``           ``text`` when it is unset or empty; ``text`` is read in the same way
-``${input:ID}``             a value the embedder supplies; an error when it does not
+``${input:ID}``             what the embedder supplies, else the variable of `input_variable`, else the default that the
+                            file declares; an error when there is none
 ``${workspaceFolder}``      the folder of the config file (of its parent for one in ``.vscode``, ``.cursor`` …)
 ``${userHome}``, ``${/}``   the home folder, the path separator
 ==========================  ====================================================================================
@@ -16,7 +17,8 @@ Where a variable is looked up. In ``env``: our environment, the env file, then t
 error).
 Elsewhere: the entry's own ``env``, the env file, our environment: what the server itself would see.
 
-A server inherits only `INHERITED` (and what the caller adds), then its env file, then its ``env``.
+A server inherits only `INHERITED` (and what the caller adds), then its env file, then its ``env``. So one variable more is
+passed on by name, in the file: ``"env": {"NAME": "${NAME}"}``.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from pathlib import Path
 
 from attrs import define, field
 
-from ...model.config import ServerEntry
+from ...model.config import InputSpec, ServerEntry
 from ...model.errors import PlaybillError
 from .env_file import read_env_file
 from .jsonc_walk import show_path
 
-__all__ = ["INHERITED", "ExpandError", "Expanded", "expand", "workspace_folder"]
+__all__ = ["INHERITED", "ExpandError", "Expanded", "InputMissing", "expand", "input_variable", "workspace_folder"]
 
 _WINDOWS = (
     "APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATHEXT PROCESSOR_ARCHITECTURE PROGRAMFILES SYSTEMDRIVE SYSTEMROOT"
@@ -49,6 +51,7 @@ _PLAIN = frozenset((*INHERITED, "PWD", "HOSTNAME"))
 _SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie|session|private|dsn", re.IGNORECASE)
 _SHORTEST_SECRET = 4
 _DEEPEST = 20
+_LONGEST = 1 << 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z").match
 _EDITOR_FOLDERS = (
     ".vscode",
@@ -80,6 +83,34 @@ class ExpandError(PlaybillError):
         self.reason = reason
         what = name if os.sep in name else f"${{{name}}}"
         super().__init__(f"{path}: {what} {reason}")
+
+
+class InputMissing(ExpandError):
+    """An ``${input:ID}`` that nobody supplied; the message says what the file declares about it, and how to supply it.
+
+    Args:
+        spec: what the file declares.
+        path: where it is referred to, inside the entry.
+        declared: all that the file declares.
+    """
+
+    def __init__(self, spec: InputSpec, path: str, declared: Collection[InputSpec]) -> None:
+        self.spec = spec
+        reason = "was not supplied"
+        if spec.type is None:
+            ids = ", ".join(each.id for each in declared)
+            reason = f"is not declared by the file{f' (declared: {ids})' if ids else ''} and was not supplied"
+        about = [" ".join(spec.description.split())] if spec.description else []
+        if spec.options:
+            about.append("one of " + ", ".join(spec.options))
+        said = f" ({'; '.join(about)})" if about else ""
+        how = f"set {input_variable(spec.id)}, or pass inputs= to open_host"
+        super().__init__(f"input:{spec.id}", path, f"{reason}{said}: {how}")
+
+
+def input_variable(id_: str) -> str:
+    """The variable that supplies an input: ``PLAYBILL_INPUT_`` and its id in capitals, with ``_`` for the rest."""
+    return "PLAYBILL_INPUT_" + re.sub(r"[^A-Z0-9_]", "_", id_.upper())
 
 
 @define(kw_only=True)
@@ -117,48 +148,55 @@ Lookup = Callable[[str, str], str | None]
 class _Text:
     """Expands one text after the other, and remembers what secrets went into them."""
 
-    def __init__(self, lookup: Lookup, fixed: Mapping[str, str], inputs: Mapping[str, str]) -> None:
+    def __init__(
+        self, lookup: Lookup, fixed: Mapping[str, str], inputs: Callable[[str, str], tuple[str, bool]]
+    ) -> None:
         self._lookup = lookup
         self._fixed = fixed
         self._inputs = inputs
         self.secrets: set[str] = set()
+        self._depth = 0  # of texts that wait for what they refer to: defaults, and other names of the env block
 
-    def expand(self, text: str, path: str, lookup: Lookup | None = None, depth: int = 0) -> str:
+    def expand(self, text: str, path: str, lookup: Lookup | None = None) -> str:
         if "${" not in text:
             return text
-        if depth > _DEEPEST:
+        if self._depth > _DEEPEST:
             raise ExpandError("…", path, f"is nested more than {_DEEPEST} deep")
+        self._depth += 1
         out: list[str] = []
-        done = 0
+        done = size = 0
         while (at := text.find("${", done)) >= 0:
             end = _end(text, at + 2)
             if end < 0:
                 break
-            value = self._value(text[at + 2 : end], path, lookup or self._lookup, depth)
+            value = self._value(text[at + 2 : end], path, lookup or self._lookup)
             out += (text[done:at], text[at : end + 1] if value is None else value)
             done = end + 1
+            size += len(out[-1])
+            if size > _LONGEST:
+                raise ExpandError("…", path, "stands for more than a million characters")
+        self._depth -= 1
         return "".join((*out, text[done:]))
 
-    def _value(self, inner: str, path: str, lookup: Lookup, depth: int) -> str | None:
+    def _value(self, inner: str, path: str, lookup: Lookup) -> str | None:
         """What a reference stands for; None when it is none of ours and stays."""
         if inner in self._fixed:
             return self._fixed[inner]
         kind, colon, rest = inner.partition(":")
         if colon and kind == "input":
-            if rest not in self._inputs:
-                raise ExpandError(f"input:{rest}", path, "was not supplied")
-            return self._secret(self._inputs[rest])
+            value, shown = self._inputs(rest, path)
+            return value if shown else self._secret(value)
         if colon and kind in _NOT_OURS and not rest.startswith("-"):
             raise ExpandError(inner, path, "cannot be had here: only an editor knows it")
         name, default, text = inner.removeprefix("env:").partition(":-")
         if not _NAME(name):
             return None
-        value = lookup(name, path)
-        if default and not value:
-            return self.expand(text, path, lookup, depth + 1)
-        if value is None:
+        found = lookup(name, path)
+        if default and not found:
+            return self.expand(text, path, lookup)
+        if found is None:
             raise ExpandError(name, path)
-        return value if name in _PLAIN else self._secret(value)
+        return found if name in _PLAIN else self._secret(found)
 
     def _secret(self, value: str) -> str:
         if len(value) >= _SHORTEST_SECRET:
@@ -186,8 +224,9 @@ def expand(
     *,
     environ: Mapping[str, str] | None = None,
     workspace: Path | None = None,
-    inputs: Mapping[str, str] | None = None,
-    inherit: Collection[str] = (),
+    inputs: Mapping[str, str | None] | None = None,
+    asking: bool = False,
+    inherit: Collection[str] | bool = (),
 ) -> Expanded:
     """Expand an entry. Reads its env file; touches nothing else.
 
@@ -195,11 +234,13 @@ def expand(
         entry: as written.
         environ: our environment; None for that of the process.
         workspace: what ``${workspaceFolder}`` is; None for `workspace_folder`.
-        inputs: the values of ``${input:ID}`` by id.
-        inherit: names a server inherits besides `INHERITED`.
+        inputs: the values of ``${input:ID}`` by id; None for one that was asked for and not given.
+        asking: an input that is not in ``inputs`` is missing, wherever else it might be had: it is to be asked for first.
+        inherit: names a server inherits besides `INHERITED`; True for all there are.
 
     Raises:
-        ExpandError: a variable is not set, an input was not supplied, names run in a circle, or the env file cannot be read.
+        InputMissing: an input was not supplied.
+        ExpandError: a variable is not set, names run in a circle, or the env file cannot be read.
     """
     outer = os.environ if environ is None else environ
     home = workspace if workspace is not None else workspace_folder(entry.source)
@@ -226,7 +267,26 @@ def expand(
     def elsewhere(name: str, path: str) -> str | None:
         return own.get(name, from_file.get(name, outer.get(name)))
 
-    texts = _Text(elsewhere, fixed, inputs or {})
+    given = inputs or {}
+
+    def supplied(id_: str, path: str) -> tuple[str, bool]:
+        """An input's value, and whether it may be shown."""
+        spec = next((each for each in entry.inputs if each.id == id_), None) or InputSpec(id_)
+        if asking and id_ not in given:
+            raise InputMissing(spec, path, entry.inputs)
+        value = given.get(id_)
+        if value is None:
+            value = outer.get(input_variable(id_), spec.default)
+        if value is None:
+            raise InputMissing(spec, path, entry.inputs)
+        if not isinstance(value, str):
+            raise ExpandError(f"input:{id_}", path, f"was supplied as {type(value).__name__}, not as a string")
+        if "\0" in value:
+            raise ExpandError(f"input:{id_}", path, "was supplied with a NUL character in it")
+        # What the file itself says in plain text is no secret.
+        return value, not spec.password and (value == spec.default or value in spec.options)
+
+    texts = _Text(elsewhere, fixed, supplied)
 
     def own_value(name: str) -> str:
         if name not in own:
@@ -245,7 +305,8 @@ def expand(
         own_value(name)
     args = tuple(texts.expand(arg, f"args[{i}]") for i, arg in enumerate(entry.args))
     headers = {key: texts.expand(value, show_path(("headers", key))) for key, value in entry.headers.items()}
-    env = {name: outer[name] for name in (*INHERITED, *inherit) if name in outer and not outer[name].startswith("()")}
+    more = (outer if inherit else ()) if isinstance(inherit, bool) else inherit
+    env = {name: outer[name] for name in (*INHERITED, *more) if name in outer and not outer[name].startswith("()")}
     env.update(from_file)
     env.update(own)
     return Expanded(

@@ -1,24 +1,32 @@
 """The stores of a configuration: a file, or a value in memory.
 
-Theory of operation of `FileStore.edit`. Take the lock; read the file anew; do all edits on that text; write it at most once.
-Just before the new text takes the file's place the file is read once more: if somebody without the lock (a person's editor)
-wrote meanwhile, all is done again on their text. Nothing is ever written over a text that cannot be read.
+Theory of operation of `FileStore.edit`, one round of it:
 
-The lock is an ``flock`` (filelock) on ``NAME.lock`` beside the file itself (beside the target, for a symbolic link). It is
-empty, stays there, and may be removed when no host runs. The system lets go of it when its holder dies, however that happens.
+    lock ─▶ read ─▶ edit the text ─▶ temporary file, on the disk ─▶ read again ─same─▶ replace ─▶ unlock
+                                                                        │ not the same
+                                                                        ▼
+                                                        unlock, and another round on what is there now
+
+The lock (`lock`) keeps out who takes it too. A person's editor does not: so when all is ready, and only the replacement is
+left, the file is looked at once more: where the path leads, all bytes, and at last its mode, owner, size and time. What an
+editor saves between that and the replacement is replaced unseen: no call replaces a file on the condition that it is unchanged.
+They are two calls, one behind the other: some microseconds, or a few milliseconds where other threads keep Python busy.
+
+Nothing is ever written over a text that cannot be read. Nothing is written for a caller who has given up waiting: that is asked
+in the same last moment.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
+import trio
 from attrs import evolve
-from filelock import FileLock, Timeout
 
 from ...model.config import Config, ServerEntry
 from ...model.edits import AddServer, Edit, apply_edit
@@ -27,6 +35,7 @@ from ...ports import Edited
 from .atomic import write_atomic
 from .edit import Draft
 from .jsonc import decode
+from .lock import LockFailed, LockHeld, locked
 from .read import Document, Reader
 from .regular import read_regular
 from .trust import TrustStore
@@ -37,6 +46,7 @@ _NEW = '{\n  "mcpServers": {}\n}\n'
 _ROUNDS = 50
 _SETTLE = 0.02
 _SETTLE_ROUNDS = 10
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 
 class FileStore:
@@ -47,17 +57,29 @@ class FileStore:
         trust: the approvals to ask for entries that start a process; None for a path that is trusted as it is.
         fsync: wait for the disk at each write.
         lock_timeout: seconds to wait for another process's lock.
+        mode: of the file when it is made; None: as the umask says.
+        make_folder: make the file's folder too, private, when the file is made.
     """
 
     def __init__(
-        self, path: str | Path, *, trust: TrustStore | None = None, fsync: bool = True, lock_timeout: float = 10.0
+        self,
+        path: str | Path,
+        *,
+        trust: TrustStore | None = None,
+        fsync: bool = True,
+        lock_timeout: float = 10.0,
+        mode: int | None = 0o600,
+        make_folder: bool = False,
     ) -> None:
         self.path = Path(path).absolute()
         self._trust = trust
         self._fsync = fsync
         self._lock_timeout = lock_timeout
+        self._mode = mode
+        self._make_folder = make_folder
         self._reader = Reader(str(self.path), None if trust is None else self._trusted)
         self._last: tuple[bytes, Document] | None = None
+        self._answered: bytes | None = None
 
     def load(self, previous: Config | None = None) -> Config:
         """As `Store.load`. A file that is just being saved (empty) is given 0.2 s to be whole.
@@ -67,6 +89,14 @@ class FileStore:
         """
         return self._read(previous)[1].config
 
+    def document(self) -> Document:
+        """The file's text, read: what `load` answers from, with its places.
+
+        Raises:
+            ConfigError: it is missing, or cannot be read.
+        """
+        return self._read(None)[1]
+
     def edit(self, edits: Sequence[Edit], previous: Config | None = None) -> Edited:
         """As `Store.edit`. An `AddServer` among the edits makes a file that is missing.
 
@@ -74,14 +104,33 @@ class FileStore:
             ConfigError: the file is missing, or cannot be read.
             WriteFailed: it cannot be written, or its lock is held for too long; the file is as before.
         """
-        target = Path(os.path.realpath(self.path))
-        if not self._lock_of(target).exists() and (nothing := self._nothing_to_do(edits, previous)) is not None:
-            return nothing  # not even a lock file is left beside a file that is not changed
-        with self._locked(target):
-            for _ in range(_ROUNDS):
-                done = self._try(target, edits, previous)
-                if done is not None:
-                    return done
+        if self._make_folder and any(isinstance(edit, AddServer) for edit in edits):
+            self._make(Path(os.path.realpath(self.path)).parent)
+        try:
+            return self._edit(edits, previous)
+        except WriteFailed:
+            # What changes nothing need not be able to write.
+            nothing = self._nothing_to_do(edits, previous)
+            if nothing is None:
+                raise
+            return nothing
+
+    def _edit(self, edits: Sequence[Edit], previous: Config | None) -> Edited:
+        deadline = time.monotonic() + self._lock_timeout
+        for _ in range(_ROUNDS):
+            target = Path(os.path.realpath(self.path))
+            if not os.path.isdir(target.parent):  # noqa: PTH112 — `Path.is_dir` raises where it may not look
+                raise WriteFailed(str(self.path), f"there is no folder {target.parent}")
+            try:
+                with locked(target, max(0.0, deadline - time.monotonic())):
+                    done = self._try(target, edits, previous)
+            except LockHeld:
+                why = f"another process has held its lock for more than {self._lock_timeout:g} s"
+                raise WriteFailed(str(self.path), why) from None
+            except LockFailed as failed:
+                raise WriteFailed(str(self.path), f"its lock cannot be taken: {_reason(failed.error)}") from None
+            if done is not None:
+                return done
         raise WriteFailed(str(self.path), "another program keeps writing it")
 
     def approve(self, name: str) -> bool:
@@ -116,6 +165,14 @@ class FileStore:
         except ConfigError:
             return None
 
+    def answered(self) -> str | None:
+        """As `Store.answered`."""
+        return None if self._answered is None else hashlib.sha256(self._answered).hexdigest()
+
+    def watched(self) -> tuple[Path, ...]:
+        """As `Store.watched`: this one file."""
+        return (self.path,)
+
     def _trusted(self, entry: ServerEntry) -> bool:
         return self._trust is None or self._trust.approved(entry, self.path)
 
@@ -125,19 +182,26 @@ class FileStore:
             return read_regular(self.path)
         except IsADirectoryError:
             raise ConfigError("this is a folder, not a file", file=file) from None
-        except FileNotFoundError as error:
-            raise ConfigError("there is no such file", file=file) from error  # the cause tells `_is_missing`
+        except FileNotFoundError as error:  # the cause tells `_is_missing`
+            if self.path.is_symlink():
+                why = f"there is no such file: it is a link to {os.path.realpath(self.path)}, which is not there"
+                raise ConfigError(why, file=file) from error
+            raise ConfigError("there is no such file", file=file) from error
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from None
 
     def _read(self, previous: Config | None) -> tuple[bytes, Document]:
         for left in reversed(range(_SETTLE_ROUNDS)):
-            data = self._bytes()
+            self._answered = data = None
             try:
+                self._answered = data = self._bytes()
                 return data, self._document(data, previous)
-            except ConfigError:
-                # An editor that empties a file before it writes it: give it a moment.
-                if not left or data.strip():
+            except ConfigError as error:
+                # An editor that empties the file, or moves it away, before it writes it: give it a moment.
+                gone = _is_missing(error) and self._last is not None
+                if not left or not (gone or (data is not None and not data.strip())):
+                    if gone:
+                        self._last = None
                     raise
             time.sleep(_SETTLE)
         raise AssertionError("unreachable")
@@ -150,9 +214,11 @@ class FileStore:
         self._last = (data, document)
         return document
 
-    @staticmethod
-    def _lock_of(target: Path) -> Path:
-        return target.with_name(target.name + ".lock")
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise WriteFailed(str(self.path), f"its folder cannot be made: {error.strerror or error}") from None
 
     def _nothing_to_do(self, edits: Sequence[Edit], previous: Config | None) -> Edited | None:
         """What the edits come to when they change nothing of the text as it is now; None when they do, or may."""
@@ -179,31 +245,16 @@ class FileStore:
                 refused.append(None)
         return draft, tuple(refused)
 
-    @contextmanager
-    def _locked(self, target: Path) -> Iterator[None]:
-        if not target.parent.is_dir():
-            raise WriteFailed(str(self.path), f"there is no folder {target.parent}")
-        lock = FileLock(self._lock_of(target), timeout=self._lock_timeout, thread_local=False, mode=0o666)
-        try:
-            lock.acquire(poll_interval=0.005)
-        except Timeout:
-            why = f"another process has held its lock for more than {self._lock_timeout:g} s"
-            raise WriteFailed(str(self.path), why) from None
-        except OSError as error:
-            raise WriteFailed(str(self.path), f"its lock cannot be taken: {error.strerror or error}") from None
-        try:
-            yield
-        finally:
-            lock.release()
-
     def _try(self, target: Path, edits: Sequence[Edit], previous: Config | None) -> Edited | None:
         """One round under the lock; None when somebody else wrote meanwhile."""
+        data: bytes | None
         try:
             data, document = self._read(previous)
         except ConfigError as error:
-            if not _is_missing(error) or not any(isinstance(edit, AddServer) for edit in edits):
+            new_file = any(isinstance(edit, AddServer) for edit in edits) and not self.path.is_symlink()
+            if not _is_missing(error) or not new_file:
                 raise
-            data, document = b"", self._reader.read(_NEW)
+            data, document = None, self._reader.read(_NEW)
         draft, refused = self._draft(document, edits)
         done = draft.finish()
         new = done.source.text.encode()
@@ -211,41 +262,85 @@ class FileStore:
             return Edited(document.config, refused, wrote=False)
         if not self._replace(target, data, new):
             return None
-        config = self._approve_added(edits, refused, done)
         self._last = (new, done)
+        self._answered = new
+        config, refused = self._approve_added(edits, refused, done)
         return Edited(config, refused, wrote=True)
 
-    def _replace(self, target: Path, old: bytes, new: bytes) -> bool:
+    def _replace(self, target: Path, old: bytes | None, new: bytes) -> bool:
         """Write, unless the file is not what was read any more."""
         file = str(self.path)
         try:
-            before = target.stat() if old else None
+            before = None if old is None else target.stat()
             if before is not None and not before.st_mode & 0o222:
                 raise WriteFailed(file, "the file is read-only")
-            if before is not None and not os.access(target, os.W_OK):
+            if before is not None and not os.access(target, os.W_OK, effective_ids=_EFFECTIVE):
                 raise WriteFailed(file, "permission denied")
-            if (target.read_bytes() if old or target.exists() else b"") != old:
-                return False
-            write_atomic(target, new, fsync=self._fsync, before=before)
-        except OSError as error:
-            raise WriteFailed(file, (error.strerror or str(error)).lower()) from None
-        return True
 
-    def _approve_added(self, edits: Sequence[Edit], refused: Sequence[PlaybillError | None], done: Document) -> Config:
-        """Who adds a server through us has approved it."""
+            def still() -> bool:
+                _stop_if_given_up()
+                return self._is_as_read(target, before, old)
+
+            return write_atomic(target, new, fsync=self._fsync, before=before, mode=self._mode, still=still)
+        except FileNotFoundError:
+            return False  # it went, or its folder did: the next round says so
+        except OSError as error:
+            raise WriteFailed(file, _reason(error)) from None
+
+    def _is_as_read(self, target: Path, before: os.stat_result | None, old: bytes | None) -> bool:
+        if os.path.realpath(self.path) != str(target):
+            return False
+        try:
+            if before is None:
+                return not os.path.lexists(target)
+            # The stamp last: it is one call, and what comes behind it is the replacement.
+            return read_regular(target) == old and _stamp(target.stat()) == _stamp(before)
+        except OSError:
+            return False  # the next round tells what is wrong
+
+    def _approve_added(
+        self, edits: Sequence[Edit], refused: Sequence[PlaybillError | None], done: Document
+    ) -> tuple[Config, tuple[PlaybillError | None, ...]]:
+        """Who adds a server through us has approved it; if that cannot be kept, it is there, and says why it is not run."""
         config = done.config
         if self._trust is None:
-            return config
-        for edit, why in zip(edits, refused, strict=True):
+            return config, tuple(refused)
+        told = list(refused)
+        for index, edit in enumerate(edits):
             entry = config.get(edit.server)
-            if isinstance(edit, AddServer) and why is None and entry is not None and entry.command is not None:
-                self._trust.approve(entry, self.path)
+            if isinstance(edit, AddServer) and told[index] is None and entry is not None and entry.command is not None:
+                try:
+                    self._trust.approve(entry, self.path)
+                except PlaybillError as error:
+                    told[index] = error
         servers = tuple(e if e.trusted or not self._trusted(e) else evolve(e, trusted=True) for e in config.servers)
-        return evolve(config, servers=servers)
+        return evolve(config, servers=servers), tuple(told)
 
 
 def _is_missing(error: ConfigError) -> bool:
     return isinstance(error.__cause__, FileNotFoundError)
+
+
+def _stamp(there: os.stat_result) -> tuple[int, ...]:
+    return (there.st_mode, there.st_uid, there.st_gid, there.st_size, there.st_mtime_ns)
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EBUSY:
+        return "it is mounted by itself and cannot be replaced: mount its folder instead"
+    return (error.strerror or str(error)).lower()
+
+
+def _stop_if_given_up() -> None:
+    """End this thread's work when the task that waited for it does so no more.
+
+    Raises:
+        trio.Cancelled: it does not.
+    """
+    try:
+        trio.from_thread.check_cancelled()
+    except RuntimeError:
+        return  # no thread of trio's: somebody is waiting
 
 
 class MemoryStore:
@@ -269,6 +364,14 @@ class MemoryStore:
     def fingerprint(self) -> str | None:
         """As `Store.fingerprint`: there is no text."""
         return None
+
+    def answered(self) -> str | None:
+        """As `Store.answered`: there is no text."""
+        return None
+
+    def watched(self) -> tuple[Path, ...]:
+        """As `Store.watched`: nobody changes it but who holds it."""
+        return ()
 
     def approve(self, name: str) -> bool:
         """Trust an entry; False when there is no such entry."""

@@ -11,11 +11,12 @@ of the three line ends. Refused: UTF-16 and whatever else is not UTF-8.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ...model.errors import ConfigError
-from .jsonc_errors import place
+from .jsonc_errors import line_starts, place
 
 __all__ = ["Source", "decode", "scan"]
 
@@ -44,10 +45,19 @@ class Source:
     bare: str
     json: str
     file: str | None = None
+    _starts: list[int] = field(init=False, factory=list, repr=False)
+
+    def place(self, at: int) -> tuple[int, int]:
+        """The 1-based line and column of an offset; a byte-order mark takes no column. Cheap when asked again and again."""
+        if not self._starts:
+            self._starts.extend(line_starts(self.text))
+        line = bisect_right(self._starts, at)
+        column = at - self._starts[line - 1] + 1
+        return line, column - (line == 1 and at > 0 and self.text.startswith("\ufeff"))
 
     def fail(self, message: str, at: int | None = None, path: str | None = None) -> ConfigError:
         """A `ConfigError` that points to an offset."""
-        line, column = (None, None) if at is None else place(self.text, at)
+        line, column = (None, None) if at is None else self.place(at)
         return ConfigError(message, file=self.file, line=line, column=column, path=path)
 
 

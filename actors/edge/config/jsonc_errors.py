@@ -12,18 +12,25 @@ from typing import Any
 
 from ...model.errors import ConfigError
 
-__all__ = ["ConstantFound", "explain", "place"]
+__all__ = ["ConstantFound", "explain", "line_starts", "place"]
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _TOKEN = re.compile(r'"(?:[^"\\\r\n]++|\\[^\r\n])*+"?|[\[\]{}]')
 _CONSTANT = re.compile(r'(?:[^"NI]++|"(?:[^"\\]++|\\.)*+")*+').match
 _DIGITS = re.compile(r"\d{640,}")
 _WORD = re.compile(r"[\w$.+-]+").match
+_QUOTES = "\u201c\u201d\u201e\u201f\u2018\u2019\u00ab\u00bb"
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 _DEEP = 200
 
 
 class ConstantFound(Exception):
     """The scanner met NaN, Infinity or -Infinity."""
+
+
+def line_starts(text: str) -> list[int]:
+    """The offset at which each line begins."""
+    return [0, *(each.end() for each in _BREAK.finditer(text))]
 
 
 def place(text: str, at: int) -> tuple[int, int]:
@@ -77,6 +84,14 @@ def _string_start(json: str, at: int) -> int:
 def _hint(json: str, at: int, *, key: bool) -> str:
     char = json[at : at + 1]
     word = _WORD(json, at)
+    if json.startswith(("<<<<<<<", "=======", ">>>>>>>"), at):
+        return " (a merge that was not finished)"
+    if json.startswith("```", at):
+        return " (leave out the ``` lines around it)"
+    if char and char in _QUOTES:
+        return f" (U+{ord(char):04X}: strings are written in plain double quotes)"
+    if char and (char.isspace() or char in _INVISIBLE):
+        return f" (U+{ord(char):04X}: only plain spaces, tabs and line ends may stand here)"
     if char == "'":
         return " (strings are written in double quotes)"
     if json.startswith("/*", at):

@@ -71,6 +71,14 @@ def kind_of(value: Any) -> str:
             return "an object"
 
 
+def _command(value: Any) -> str:
+    if isinstance(value, list):
+        raise _Wrong("expected a string, found a list (put its first item here and the others into args)")
+    if isinstance(value, dict) and isinstance(value.get("path"), str):
+        raise _Wrong("expected a string, found an object (put its path here, and its args and env beside it)")
+    return _string(value)
+
+
 def _string(value: Any, path: Path = ()) -> str:
     if type(value) is not str:
         number = isinstance(value, (int, float))
@@ -109,7 +117,10 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _bool(value: Any) -> bool:
     if type(value) is not bool:
-        raise _Wrong(f"expected true or false, found {kind_of(value)}")
+        quoted = value if value in ("true", "false") else None
+        raise _Wrong(
+            f"expected true or false, found {kind_of(value)}" + (f" (write {quoted} without quotes)" if quoted else "")
+        )
     return value
 
 
@@ -137,6 +148,7 @@ def _seconds(value: Any) -> float:
     return number if number < 1000 else number / 1000
 
 
+Command = NewType("Command", str)
 Transport = NewType("Transport", str)
 
 
@@ -162,7 +174,7 @@ class _Tools:
 class Written:
     """An entry as it is written, key by key."""
 
-    command: str | None = None
+    command: Command | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] = field(factory=dict)
     cwd: str | None = None
@@ -175,6 +187,7 @@ class Written:
     headers: dict[str, str] = field(factory=dict)
     disabled: bool = False
     enabled: bool = True
+    is_active: bool = True
     timeout: Seconds | None = None
     connect_timeout: Seconds | None = None
     tools: _Tools = field(factory=_Tools)
@@ -189,6 +202,7 @@ _RENAMED = {
     "env_file": "envFile",
     "server_url": "serverUrl",
     "http_url": "httpUrl",
+    "is_active": "isActive",
     "connect_timeout": "connectTimeout",
     "disabled_tools": "disabledTools",
     "exclude_tools": "excludeTools",
@@ -210,6 +224,7 @@ def _converter(detailed: bool) -> Converter:
         converter.register_structure_hook(kind, partial(_call, hook))
     made: list[tuple[Any, Callable[[Any], Any]]] = [
         (Seconds, _seconds),
+        (Command, _command),
         (Transport, _transport),
         (tuple[str, ...], _strings),
         (dict[str, str], _mapping),

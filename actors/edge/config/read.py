@@ -17,15 +17,17 @@ from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
-from ...model.config import Config, ServerEntry
+from ...model.config import Config, InputSpec, ServerEntry
 from ...model.errors import ConfigError
 from .entry import EntryRead, Problem, looks_like_server, read_entry
+from .inputs import read_inputs
 from .jsonc import Source, scan
-from .jsonc_errors import place
 from .jsonc_walk import Member, Nested, finish, locate, members, root, show_path
-from .shape import SERVER_KEYS, all_twice, no_servers, not_a_map, other_format
+from .shape import SERVER_KEYS, all_twice, lines_of, no_servers, not_a_map, other_format, twice
 
 __all__ = ["Document", "Reader", "Trusts", "read_config"]
+
+_INPUTS = "inputs"
 
 Trusts = Callable[[ServerEntry], bool]
 """Whether an entry may be started without asking."""
@@ -70,7 +72,7 @@ class Document:
     def entry_line(self, name: str) -> int | None:
         """The 1-based line on which an entry stands, or None."""
         found = next((each for each in self.entries if each.key == name), None)
-        return None if found is None else place(self.source.text, found.start)[0]
+        return None if found is None else self.source.place(found.start)[0]
 
 
 class Reader:
@@ -116,7 +118,8 @@ class Reader:
         else:
             warnings.append(no_servers(source, top))
         warnings += self._beside(source, top, key, bare)
-        config = self._config(source, key, entries, warnings, previous)
+        declared, wrong = _inputs(top, bare)
+        config = self._config(source, key, entries, declared, warnings + wrong, previous)
         return Document(source, top, key, bare, at, entries, config)
 
     def _server_key(self, source: Source, top: list[Member]) -> str | None:
@@ -131,29 +134,37 @@ class Reader:
             if there and there[0].value is None:
                 null = null or key
             elif there:
-                raise source.fail(not_a_map(there[0].value), there[0].at, key)
+                raise source.fail(not_a_map(key, there[0].value), there[0].at, key)
         return null
 
     def _beside(self, source: Source, top: list[Member], key: str | None, bare: bool) -> list[str]:
         """What to warn of among the other keys of the root."""
         out = []
         keys = [each.key for each in top]
-        for name in dict.fromkeys(each for each in keys if keys.count(each) > 1):
-            if not bare:
-                lines = [str(place(source.text, each.start)[0]) for each in top if each.key == name]
-                out.append(f"{show_path((name,))}: this key is there twice (lines {', '.join(lines)})")
+        if not bare and len(set(keys)) < len(keys):
+            out += [
+                f"{show_path((name,))}: this key is there twice ({lines_of(source, there)})"
+                for name, there in twice(top).items()
+            ]
         if key == SERVER_KEYS[0] and SERVER_KEYS[1] in keys:
             out.append(f"{SERVER_KEYS[1]}: not read, because {key} is there too")
         if bare:
             out += [
                 f"{show_path((each.key,))}: not read as a server: it has neither a command nor a url"
                 for each in top
-                if isinstance(each.value, list) or (each.value is None and each.key in SERVER_KEYS)
+                if (isinstance(each.value, list) and each.key != _INPUTS)
+                or (each.value is None and each.key in SERVER_KEYS)
             ]
         return out
 
     def _config(
-        self, source: Source, key: str | None, found: list[Member], warnings: list[str], previous: Config | None
+        self,
+        source: Source,
+        key: str | None,
+        found: list[Member],
+        declared: tuple[InputSpec, ...],
+        warnings: list[str],
+        previous: Config | None,
     ) -> Config:
         text = source.text
         eol = "\n" if "\n" in text else "\r"
@@ -163,21 +174,28 @@ class Reader:
         line_at, line = 0, 1
         before = self._kept
         was = previous.servers if previous is not None else ()
+        again: dict[str, list[Member]] | None = None
         for i, each in enumerate(found):
             name = each.key
             if name in entries:
-                entries[name] = _twice(source, prefix, entries[name], found)
+                again = twice(found) if again is None else again
+                if there := again.pop(name, None):
+                    entries[name] = _twice(source, prefix, entries[name], there)
                 kept.pop(name, None)
                 continue
             old = before.get(name)
             if old is not None and each.value is old.value:
                 raw, read, entry = old.text, old.read, old.entry
+                if entry.inputs != declared:
+                    entry = evolve(entry, inputs=declared)
             else:
                 line += text.count(eol, line_at, each.start)
                 line_at = each.start
-                raw, read = text[each.at : each.end], read_entry(name, each.value)
-                error = _errors(source, prefix, each, read.problems) if read.problems else None
-                entry = evolve(read.entry, source=self._file, line=line, error=error)
+                raw = text[each.at : each.end]
+                read = read_entry(name, each.value, source=self._file, line=line, inputs=declared)
+                entry = read.entry
+                if read.problems:
+                    entry = evolve(entry, error=_errors(source, prefix, each, read.problems))
             if self._trusts is not None and entry.command is not None:
                 trusted = self._trusts(entry)
                 if trusted != entry.trusted:
@@ -204,11 +222,16 @@ class Reader:
         return Config(servers, self._file, tuple(warnings))
 
 
-def _twice(source: Source, prefix: tuple[str, ...], entry: ServerEntry, found: list[Member]) -> ServerEntry:
-    there = [each for each in found if each.key == entry.name]
-    lines = ", ".join(str(place(source.text, each.start)[0]) for each in there)
+def _inputs(top: list[Member], bare: bool) -> tuple[tuple[InputSpec, ...], list[str]]:
+    """What the root says about inputs; in a bare map, an object of that key is a server."""
+    there = [each.value for each in top if each.key == _INPUTS and not (bare and isinstance(each.value, dict))]
+    return read_inputs(there[-1]) if there else ((), [])
+
+
+def _twice(source: Source, prefix: tuple[str, ...], entry: ServerEntry, there: list[Member]) -> ServerEntry:
+    lines = lines_of(source, there)
     path = show_path((*prefix, entry.name))
-    wrong = source.fail(f"this server is there {len(there)} times (lines {lines}); keep one", there[-1].start, path)
+    wrong = source.fail(f"this server is there {len(there)} times ({lines}); keep one", there[-1].start, path)
     return evolve(entry, error=str(wrong))
 
 
@@ -229,7 +252,11 @@ def _root(source: Source) -> int:
     kind = other_format(source)
     if kind is not None:
         raise source.fail(kind, start)
-    locate(source, ())  # a syntax error comes before a wrong shape
+    value = locate(source, ())  # a syntax error comes before a wrong shape
+    if value is not None and opener == '"' and source.json[value.end :].lstrip().startswith(":"):
+        raise source.fail("the outermost braces are missing: put { before this, and } at the end", start)
+    if value is not None:
+        finish(source, value.end)
     found = "a list" if opener == "[" else "a plain value"
     raise source.fail(f'expected an object with "mcpServers" in it, found {found}', start)
 
@@ -244,11 +271,11 @@ def _errors(source: Source, prefix: tuple[str, ...], entry: Member, problems: Co
         message = problem.message
         if problem.twice:
             inner, _ = members(source, _parent_at(source, entry, problem))
-            places = [each.start for each in inner if each.key == problem.path[-1]]
-            message += f" (lines {', '.join(str(place(source.text, p)[0]) for p in places)})"
-            at = places[-1]
+            there_too = [each for each in inner if each.key == problem.path[-1]]
+            message += f" ({lines_of(source, there_too)})"
+            at = there_too[-1].start
         file = None if said else source.file
-        line, column = place(source.text, at)
+        line, column = source.place(at)
         said[str(ConfigError(message, file=file, line=line, column=column, path=path))] = None
     return "; ".join(said)
 

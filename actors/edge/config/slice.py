@@ -1,8 +1,8 @@
 """The edits of one entry's text: which text is written follows from the keys that are there.
 
 A list is edited under the alias the person uses; ours (``tools.exclude``, ``tools.pin``) is made when there is none, and goes
-again when it is empty, unless there is a comment in it. Of ``disabled`` and ``enabled`` the one that is there is set; a
-``disabled`` that comes last, where we put it, is removed again.
+again when it is empty, unless there is a comment in it. Of ``disabled``, ``enabled`` and ``isActive`` the one that is there is
+set; a ``disabled`` that comes last, where we put it, is removed again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ...model.config import ServerEntry
 from ...model.edits import SetEnabled, SetPin, SetTool
-from .entry import EXCLUDES, INCLUDES, PIN
+from .entry import EXCLUDES, INCLUDES, PIN, allow_list
 from .jsonc import Source, scan
 from .jsonc_walk import Path, items, locate, members
 from .span_edit import Change, add_item, add_member, apply, has_comment, remove, set_value
@@ -24,7 +24,7 @@ EntryEdit = SetTool | SetPin | SetEnabled
 TOUCHED: dict[type, tuple[str, ...]] = {
     SetTool: ("tools", "disabledTools", "excludeTools", "enabledTools", "includeTools"),
     SetPin: ("tools",),
-    SetEnabled: ("disabled", "enabled"),
+    SetEnabled: ("disabled", "enabled", "isActive"),
 }
 
 
@@ -104,7 +104,8 @@ def _last_there(slice_: Slice, paths: Iterable[Path]) -> Path | None:
     """The last of the lists that are there: what is added there comes last in what is read."""
     found = None
     for path in paths:
-        if isinstance(slice_.value(path), list):
+        value = slice_.value(path)
+        if isinstance(value, list) and (path != ("tools",) or allow_list(value) is not None):
             found = path
     return found
 
@@ -131,12 +132,13 @@ def _set_pin(slice_: Slice, edit: SetPin, entry: ServerEntry) -> None:
 
 
 def _set_enabled(slice_: Slice, edit: SetEnabled, entry: ServerEntry) -> None:
-    disabled, enabled = slice_.value(("disabled",)), slice_.value(("enabled",))
+    disabled = slice_.value(("disabled",))
+    switches = [(key,) for key in ("enabled", "isActive") if slice_.value((key,)) is not None]
     if entry.disabled is not edit.on:
         return
     if not edit.on:
-        if disabled is None and enabled is not None:
-            slice_.put(("enabled",), False)
+        if disabled is None and switches:
+            slice_.put(switches[0], False)
         else:
             slice_.put(("disabled",), True)
         return
@@ -146,8 +148,9 @@ def _set_enabled(slice_: Slice, edit: SetEnabled, entry: ServerEntry) -> None:
             slice_.drop(("disabled",))  # where we put it ourselves
         else:
             slice_.put(("disabled",), False)
-    if enabled is False:
-        slice_.put(("enabled",), True)
+    for switch in switches:
+        if slice_.value(switch) is False:
+            slice_.put(switch, True)
 
 
 def edit_slice(slice_: Slice, edit: EntryEdit, entry: ServerEntry) -> None:

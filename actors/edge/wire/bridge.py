@@ -1,4 +1,5 @@
-"""The SDK's own `JSONRPCDispatcher` over our pipes: the fallback for SDK versions our dispatcher was not tested with.
+"""The SDK's own `JSONRPCDispatcher` over our pipes: for SDK versions our dispatcher was not tested with, and for Windows, where
+there are no descriptors for it to read.
 
 Same process, same line splitter, same cap; only the JSON-RPC layer is the SDK's. Slower, otherwise alike.
 """
@@ -29,7 +30,7 @@ class SdkPipes:
         max_line: longest message accepted, in bytes.
     """
 
-    def __init__(self, receive: trio.lowlevel.FdStream, send: trio.lowlevel.FdStream, *, max_line: int) -> None:
+    def __init__(self, receive: trio.abc.ReceiveStream, send: trio.abc.SendStream, *, max_line: int) -> None:
         self.failed = trio.Event()
         self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()

@@ -1,37 +1,29 @@
 """One server process and everything it started.
 
-Theory of operation. The server is started as leader of its own session, hence of its own process group, whose id is its pid.
-That id stays its own as long as the leader is not reaped: an exited leader that nobody waited for (a zombie) still holds it.
-So the order at every end is fixed, whoever ended it:
+Theory of operation. A server's parent is not the host but a reaper of its own (see `watcher`), which starts it as leader of its
+own session and process group, kills whatever it leaves, and lives until nothing is left. All that the host holds of it are
+three pipes and the control socket:
 
-    the leader has exited  →  SIGKILL to the group  →  the watcher forgets it  →  reap
+    state     leader     what it started    how the host knows
+    running   lives      lives              –
+    exited    reaped     being killed       ``exited`` on the control socket: `exited` is set
+    gone      reaped     gone               the end of the control socket: `gone` is set
 
-``Popen.poll`` reaps, and so do `trio.Process.returncode`, its ``repr`` and ``send_signal``. None of them is used before the
-group was killed; exit is seen through a pidfd of our own, or by ``waitid(WNOWAIT)``, which leave the zombie alone.
-
-    state     leader   group     next
-    running   lives    lives     stop() or its own exit
-    exited    zombie   unknown   watch(), in the same step as the exit was seen
-    gone      reaped   killed    –
+The end of the host's side of the control socket, on purpose or by the host's death, is the order to kill everything.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import os
 import signal
-import subprocess
 import sys
-import termios
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import trio
 
-__all__ = ["GroupWatch", "ServerProcess", "SpawnFailed", "Stuck", "spawn"]
+from .control import Control
+
+__all__ = ["OwnedProcess", "ServerProcess", "Stuck"]
 
 EOF_GRACE = 2.0
 """Seconds a server has to leave after its stdin was closed (MCP, lifecycle, shutdown over stdio)."""
@@ -40,85 +32,142 @@ TERM_GRACE = 2.0
 """Seconds it then has after SIGTERM."""
 
 KILL_GRACE = 2.0
-"""Seconds the kernel has to end a process after SIGKILL; only one stuck in the kernel needs more."""
-
-
-class GroupWatch(Protocol):
-    """Who kills the groups when the host is killed; neither method waits or raises."""
-
-    def watch(self, group: int) -> None: ...
-
-    def forget(self, group: int) -> None: ...
-
-
-class SpawnFailed(Exception):
-    """The process could not be started; the message is one line and names the key of the configuration that is wrong."""
+"""Seconds the kernel has to end everything after SIGKILL; only what is stuck in the kernel needs more."""
 
 
 class Stuck(Exception):
-    """A process survived SIGKILL for longer than its time (it hangs in the kernel)."""
+    """Something of a server survived SIGKILL for longer than its time (it hangs in the kernel, or runs as somebody else)."""
+
+
+class OwnedProcess(Protocol):
+    """What a started server looks like on every system: `ServerProcess`, or `windows.WindowsProcess`."""
+
+    pid: int
+    exited: trio.Event
+    gone: trio.Event
+    returncode: int | None
+
+    @property
+    def stdin(self) -> trio.abc.SendStream:
+        """Our end; the server reads the other one."""
+        ...
+
+    @property
+    def stdout(self) -> trio.abc.ReceiveStream:
+        """Our end of what it answers on."""
+        ...
+
+    @property
+    def stderr(self) -> trio.abc.ReceiveStream:
+        """Our end of what it complains on."""
+        ...
+
+    async def watch(self) -> None:
+        """As `ServerProcess.watch`; so are the others."""
+        ...
+
+    async def bury(self) -> None:
+        """The last `watch`: cancelled, as at the end of the program, it lets go."""
+        ...
+
+    def kill(self) -> None:
+        """Have everything killed."""
+        ...
+
+    async def stop(self, *, grace: bool = True) -> None:
+        """End all of it; cannot be cancelled and ends within 6 s. Raises `Stuck` when something lives on."""
+        ...
+
+    def close_pipes(self) -> None:
+        """Close our ends."""
+        ...
+
+    def unread_stdin(self) -> int | None:
+        """How many bytes the server has not read, or None when that cannot be told."""
+        ...
+
+    def how_it_ended(self) -> str:
+        """In words."""
+        ...
 
 
 class ServerProcess:
-    """A started server. Made by `spawn`; its maker runs `watch` beside whatever uses it, until `gone`.
+    """A started server. Made by `spawn.spawn`; its maker runs `watch` beside whatever uses it, until `gone`.
 
     Attributes:
         pid: of the leader, and the id of its group.
         stdin, stdout, stderr: our ends of its pipes, non-blocking.
-        gone: set when the leader is reaped and the group was killed.
-        returncode: as in `subprocess`: the exit code, or minus the signal; None until `gone`.
+        exited: set when the leader is dead and its group was killed.
+        gone: set when nothing that it started is left, either.
+        returncode: as in `subprocess`: the exit code, or minus the signal; None until `exited`, and when it was never told.
     """
 
-    def __init__(self, process: trio.Process, warden: GroupWatch | None) -> None:
-        self._process = process
-        self._warden = warden
-        self.pid: int = process.pid
-        self.stdin = cast(trio.lowlevel.FdStream, process.stdin)
-        self.stdout = cast(trio.lowlevel.FdStream, process.stdout)
-        self.stderr = cast(trio.lowlevel.FdStream, process.stderr)
+    def __init__(
+        self,
+        pid: int,
+        stdin: trio.lowlevel.FdStream,
+        stdout: trio.lowlevel.FdStream,
+        stderr: trio.lowlevel.FdStream,
+        control: Control,
+    ) -> None:
+        self._control = control
+        self.pid = pid
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.exited = trio.Event()
         self.gone = trio.Event()
         self.returncode: int | None = None
 
     def __repr__(self) -> str:
-        return f"<ServerProcess {self.pid} {'gone' if self.gone.is_set() else 'running'}>"
+        state = "gone" if self.gone.is_set() else "exited" if self.exited.is_set() else "running"
+        return f"<ServerProcess {self.pid} {state}>"
 
     async def watch(self) -> None:
-        """Wait for the leader's exit, then kill the group and reap. To be run once, by one task."""
-        await _wait_exit(self._process)
-        self.signal_group(signal.SIGKILL)
-        if self._warden is not None:
-            self._warden.forget(self.pid)
-        with trio.CancelScope(shield=True):
-            self.returncode = await self._process.wait()  # the leader is a zombie: at once
+        """Wait until nothing of it is left. To be run by one task at a time; `trio.Cancelled` does no harm."""
+        while line := await self._control.line():
+            word, _, rest = line.partition(" ")
+            if word == "exited":
+                self.returncode = os.waitstatus_to_exitcode(int(rest))
+                self.exited.set()
+        self.exited.set()
         self.gone.set()
 
-    def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to the whole group; nothing happens when it is gone."""
-        if self.gone.is_set():
-            return
-        # PermissionError: macOS for a group of zombies only, or a server that runs as somebody else.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+    async def bury(self) -> None:
+        """The last `watch`: cancelled, as at the end of the program, it lets go of the reaper, which goes on alone."""
+        try:
+            await self.watch()
+        finally:
+            self._control.close()
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the whole group; nothing happens when it is gone."""
+        self._control.say(b"T")
+
+    def kill(self) -> None:
+        """Have everything killed."""
+        self._control.end()
 
     async def stop(self, *, grace: bool = True) -> None:
-        """End the whole group: close stdin, wait, SIGTERM, wait, SIGKILL; cannot be cancelled and ends within 6 s.
+        """End all of it: close stdin, wait, SIGTERM, wait, SIGKILL; cannot be cancelled and ends within 6 s.
 
         Args:
             grace: False kills at once.
 
         Raises:
-            Stuck: the leader lives on; `watch` must go on, or be run again, to bury it when it ends.
+            Stuck: something lives on; `watch` must go on, or be run again, until it ends.
         """
         with trio.CancelScope(shield=True):
             self.stdin.close()
             if grace:
                 await self._gone_within(EOF_GRACE)
-                self.signal_group(signal.SIGTERM)
+                if not self.exited.is_set():
+                    self.terminate()
                 await self._gone_within(TERM_GRACE)
-            self.signal_group(signal.SIGKILL)
+            self.kill()
             await self._gone_within(KILL_GRACE)
         if not self.gone.is_set():
-            raise Stuck(f"process {self.pid} did not end within {KILL_GRACE:g} s of SIGKILL")
+            raise Stuck(f"process {self.pid}, or one that it started, did not end within {KILL_GRACE:g} s of SIGKILL")
 
     def close_pipes(self) -> None:
         """Close our ends; whoever reads or writes them is woken."""
@@ -127,6 +176,11 @@ class ServerProcess:
 
     def unread_stdin(self) -> int | None:
         """How many bytes of what we wrote the server has not read, or None when that cannot be told."""
+        if sys.platform == "win32":
+            return None
+        import fcntl
+        import termios
+
         buffer = bytearray(4)
         try:
             fcntl.ioctl(self.stdin.fileno(), termios.FIONREAD, buffer)
@@ -138,7 +192,7 @@ class ServerProcess:
         """In words: ``exited with code 1``, ``was killed by SIGKILL``."""
         code = self.returncode
         if code is None:
-            return "is still running"
+            return "was lost with the process that watched it" if self.exited.is_set() else "is still running"
         if code >= 0:
             return f"exited with code {code}"
         try:
@@ -150,99 +204,3 @@ class ServerProcess:
         if not self.gone.is_set():
             with trio.move_on_after(seconds):
                 await self.gone.wait()
-
-
-async def spawn(
-    command: str,
-    args: Sequence[str],
-    *,
-    env: Mapping[str, str],
-    cwd: str | None,
-    warden: GroupWatch | None = None,
-) -> ServerProcess:
-    """Start a server with three pipes, in its own session. When it returns, the process exists and the caller owns it.
-
-    Args:
-        command: a path, or a name looked up in the PATH of ``env``.
-        args: without the command.
-        env: the whole environment of the child.
-        cwd: its working folder; None = ours.
-        warden: is told of the group at once.
-
-    Raises:
-        SpawnFailed: the command is not found or not executable, the folder is missing, or the system refused.
-    """
-    try:
-        process = await trio.lowlevel.open_process(
-            [command, *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(env),
-            cwd=cwd,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise SpawnFailed(_spawn_reason(error, command, cwd)) from error
-    if warden is not None:
-        warden.watch(process.pid)
-    return ServerProcess(process, warden)
-
-
-def _spawn_reason(error: OSError | ValueError, command: str, cwd: str | None) -> str:
-    if isinstance(error, ValueError):
-        return f"command, args or env: {error} (in {command!r})"
-    if cwd is not None and not Path(cwd).is_dir():
-        what = "is not a folder" if Path(cwd).exists() else "does not exist"
-        return f"cwd: {cwd!r} {what}"
-    if error.errno == errno.ENOENT:
-        if Path(command).is_file():
-            return f"command: {command!r} cannot run: the interpreter named in its first line does not exist"
-        where = "does not exist" if os.sep in command else "is not found in PATH"
-        return f"command: {command!r} {where}"
-    if error.errno == errno.EACCES:
-        if cwd is not None and not os.access(cwd, os.X_OK):
-            return f"cwd: {cwd!r} may not be entered"
-        return f"command: {command!r} is not executable"
-    if error.errno == errno.ENOEXEC:
-        return f"command: {command!r} is no program (a script needs a #! line)"
-    return f"command: {command!r} could not be started: {error.strerror or error}"
-
-
-async def _wait_exit(process: trio.Process) -> None:
-    """Wait until the leader is a zombie, without reaping it."""
-    if hasattr(os, "pidfd_open"):
-        try:
-            pidfd = os.pidfd_open(process.pid)
-        except OSError:
-            pass  # an old kernel or a sandbox
-        else:
-            try:
-                await trio.lowlevel.wait_readable(pidfd)
-            finally:
-                trio.lowlevel.notify_closing(pidfd)
-                os.close(pidfd)
-            return
-    if hasattr(os, "waitid"):
-        # Cancelled: the thread is abandoned; it ends when the process does, without an effect.
-        await trio.to_thread.run_sync(
-            os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT, abandon_on_cancel=True, limiter=_waiters()
-        )
-        return
-    # macOS before Python 3.13; trio has it, and no public name for it.
-    from trio._subprocess_platform import wait_child_exiting  # pyright: ignore[reportPrivateImportUsage]
-
-    await wait_child_exiting(process)
-
-
-_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("exit waiters")
-
-
-def _waiters() -> trio.CapacityLimiter:
-    """An own limiter: one waiting thread per server must not use up the threads that others need."""
-    try:
-        return _limiter.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(1_000_000)
-        _limiter.set(limiter)
-        return limiter

@@ -8,7 +8,7 @@ import sys
 
 import trio
 
-__all__ = ["load_sdk"]
+__all__ = ["import_sdk", "load_sdk"]
 
 _MODULES = ("mcp.client.session", "anyio._backends._trio", f"{__package__}.link")
 """The second one anyio imports at its first use, which would be on the loop: 0.1 s and more."""
@@ -23,7 +23,7 @@ async def load_sdk() -> None:
         ImportError: it is not installed, or broken.
     """
     if _MODULES[0] in sys.modules:  # the rest is quick, and a thread would look idle to a virtual clock
-        _import()
+        import_sdk()
         await trio.lowlevel.checkpoint()
         return
     try:
@@ -31,10 +31,11 @@ async def load_sdk() -> None:
     except LookupError:
         limiter = trio.CapacityLimiter(1)  # the others wait for their turn without a thread
         _turn.set(limiter)
-    await trio.to_thread.run_sync(_import, limiter=limiter)
+    await trio.to_thread.run_sync(import_sdk, limiter=limiter)
 
 
-def _import() -> None:
+def import_sdk() -> None:
+    """The same at once, for as long as it takes: for a program that has nothing else to do yet."""
     if _MODULES[-1] in sys.modules:
         return
     # The SDK logs tracebacks of what is reported here as a reason; with no logging set up, Python would print them.

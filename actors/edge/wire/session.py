@@ -18,7 +18,7 @@ Calls run in their callers' tasks: a loss settles them with `ConnectionLost`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -29,8 +29,8 @@ from ...model.config import ServerEntry
 from ...model.errors import PlaybillError
 from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
 from .lines import DEFAULT_MAX_LINE
-from .process import SpawnFailed
 from .sdk import load_sdk
+from .spawn import SpawnFailed
 from .transports import native_is_tested, open_wire
 from .wire import HttpRefused, Launch, Refused, Wire, one_line
 
@@ -51,6 +51,7 @@ class _Settings:
     probe_seconds: float
     max_line: int
     dispatcher: Literal["auto", "native", "sdk"]
+    open_wire: Callable[..., AbstractAsyncContextManager[Wire]]
 
     def native(self) -> bool:
         return self.dispatcher == "native" or (self.dispatcher == "auto" and native_is_tested())
@@ -63,15 +64,17 @@ def make_connect(
     probe_seconds: float = 1.5,
     max_line: int = DEFAULT_MAX_LINE,
     dispatcher: Literal["auto", "native", "sdk"] = "auto",
+    open_wire: Callable[..., AbstractAsyncContextManager[Wire]] = open_wire,
 ) -> Connect:
     """Make the `Connect` that a host hands to its servers.
 
     Args:
-        warden: kills the processes when the host is killed; None: nobody does.
+        warden: has the processes watched; None: each by a watcher of its own.
         expand: an entry to what is really run or connected to; None = `expand.expand`.
         probe_seconds: how long a server of unknown era may be silent on ``server/discover`` before ``initialize`` is tried.
         max_line: longest message accepted over stdio, in bytes.
         dispatcher: ours or the SDK's over stdio; ``auto`` takes ours with the SDK version it was tested with.
+        open_wire: `transports.open_wire`, or what stands in for it.
     """
     settings = _Settings(
         warden=warden,
@@ -79,6 +82,7 @@ def make_connect(
         probe_seconds=probe_seconds,
         max_line=max_line,
         dispatcher=dispatcher,
+        open_wire=open_wire,
     )
 
     def connect(entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
@@ -192,9 +196,7 @@ class _Backstage:
     async def _attempt(self, launch: Launch, known: Era | None) -> bool:
         """One process, or one HTTP connection. Returns False when it died of the probe and deserves another one, in legacy."""
         settings = self._settings
-        if settings.warden is not None and launch.command is not None:
-            await settings.warden.ready()
-        wire_manager = open_wire(
+        wire_manager = settings.open_wire(
             self._entry,
             launch,
             self._scrub,
@@ -222,6 +224,11 @@ class _Backstage:
                 # It may be another program than the one that was met: the next attempt asks anew.
                 self._eras.pop(self._entry.name, None)
                 self._failure = _failure_of(wire, refused, self._scrub)
+            except Exception as error:
+                # A defect is the reason, not the end of the server that follows from it.
+                if not isinstance(cause := _leaf(error), _KNOWN):
+                    wire.lose(_words_of(cause))
+                raise
         return True
 
 
@@ -247,11 +254,22 @@ def _leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
     return leaves
 
 
+_KNOWN = (PlaybillError, SpawnFailed, HttpRefused, Refused)
+"""What says in words for a person why there is no connection."""
+
+
+def _leaf(error: Exception) -> Exception:
+    return _leaves(error)[0] if isinstance(error, ExceptionGroup) else error
+
+
+def _words_of(error: Exception) -> str:
+    words, kind = str(error), type(error).__name__
+    return words or kind if isinstance(error, _KNOWN) or not words else f"{kind}: {words}"
+
+
 def _failure_of(wire: Wire | None, error: Exception, scrub: Callable[[str], str]) -> ConnectionFailed:
     """The one place where an exception becomes a reason."""
-    reason = str(error) or type(error).__name__
-    if not isinstance(error, (PlaybillError, SpawnFailed, HttpRefused, Refused)):
-        reason = f"{type(error).__name__}: {error}" if str(error) else reason
+    reason = _words_of(error)
     tail, needs_auth = "", isinstance(error, HttpRefused) and error.needs_auth
     if wire is not None:
         tail, needs_auth = wire.stderr_tail(), needs_auth or wire.needs_auth

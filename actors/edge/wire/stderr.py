@@ -6,7 +6,6 @@ neighbours time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import trio
@@ -29,7 +28,7 @@ class StderrTail:
     """
 
     def __init__(
-        self, pipe: trio.lowlevel.FdStream, scrub: Callable[[str], str] = str, limit: int = TAIL_BYTES
+        self, pipe: trio.abc.ReceiveStream, scrub: Callable[[str], str] = str, limit: int = TAIL_BYTES
     ) -> None:
         self._pipe = pipe
         self._scrub = scrub
@@ -42,17 +41,9 @@ class StderrTail:
     async def drain(self) -> None:
         """Read until the end of the stream; never raises but `trio.Cancelled`."""
         try:
-            while True:
-                try:
-                    data = os.read(self._pipe.fileno(), _CHUNK)
-                except BlockingIOError:
-                    await trio.lowlevel.wait_readable(self._pipe.fileno())
-                    continue
-                if not data:
-                    break
+            while data := await self._pipe.receive_some(_CHUNK):
                 self._keep(data)
-                await trio.lowlevel.checkpoint()
-        except (OSError, trio.ClosedResourceError):
+        except (OSError, trio.ClosedResourceError, trio.BrokenResourceError):
             pass  # the pipe is gone, as at its end
         finally:
             self.ended.set()
@@ -73,7 +64,7 @@ class StderrTail:
                 return line if len(line) <= 300 else line[:299] + "…"
         return ""
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes | bytearray) -> None:
         self._tail += data
         if len(self._tail) > 2 * self._limit:  # cut seldom, so that keeping is linear
             del self._tail[: -self._limit]

@@ -4,21 +4,24 @@
     exit of the leader            the rest of stdout and stderr is read     exited with code 1 / was killed by SIGKILL
     end of stdout, or of stdin    the leader's exit                         the same, or: closed its stdout (or stdin)
 
-A grandchild that holds stdout open thus cannot hide the death: the group is killed with its leader, and what escaped the group
-is waited for 0.25 s. All pending calls are settled when that is over, in one step.
+A grandchild that holds stdout open thus cannot hide the death: it is killed with the leader, and where that is impossible it is
+waited for 0.25 s. All pending calls are settled when that is over, in one step.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from .process import GroupWatch, ServerProcess, Stuck, spawn
+from .process import OwnedProcess, ServerProcess, Stuck
+from .spawn import Handover, spawn
 from .stderr import StderrTail
+from .warden import open_warden
 from .wire import Launch, Wire
 
 if TYPE_CHECKING:
@@ -38,11 +41,12 @@ class StdioWire(Wire):
 
     Args:
         process: as spawned.
-        native: whether to use our own dispatcher, or the SDK's behind a bridge.
+        native: whether to use our own dispatcher, or the SDK's behind a bridge; ours reads descriptors, so it needs a
+            `ServerProcess`.
         max_line: longest message accepted, in bytes.
     """
 
-    def __init__(self, process: ServerProcess, scrub: Callable[[str], str], *, native: bool, max_line: int) -> None:
+    def __init__(self, process: OwnedProcess, scrub: Callable[[str], str], *, native: bool, max_line: int) -> None:
         super().__init__(scrub)
         self.pid = process.pid
         self.process = process
@@ -54,7 +58,7 @@ class StdioWire(Wire):
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
         process = self.process
-        if self._native:
+        if self._native and isinstance(process, ServerProcess):
             from .dispatcher import PipeDispatcher
 
             pipe = PipeDispatcher(
@@ -99,14 +103,14 @@ class StdioWire(Wire):
             nursery.start_soon(self._first_sign, nursery.cancel_scope)
         process, pipes = self.process, self._pipes
         how = ""
-        if not process.gone.is_set():
+        if not process.exited.is_set():
             how = f"closed its {pipes.failed_on}" if pipes is not None else ""
         with trio.move_on_after(LAST_READ):
             if pipes is not None:
                 await pipes.closed.wait()
-            await process.gone.wait()
+            await process.exited.wait()
             await self.tail.ended.wait()
-        if process.gone.is_set():
+        if process.exited.is_set():
             how = process.how_it_ended()
         if pipes is not None:
             pipes.shut()
@@ -114,8 +118,8 @@ class StdioWire(Wire):
         self.lose(f"the server {how}: {words}" if words else f"the server {how}")
 
     async def _first_sign(self, scope: trio.CancelScope) -> None:
-        async def gone() -> None:
-            await self.process.gone.wait()
+        async def exited() -> None:
+            await self.process.exited.wait()
             scope.cancel()
 
         async def failed() -> None:
@@ -125,21 +129,37 @@ class StdioWire(Wire):
             scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(gone)
+            nursery.start_soon(exited)
             nursery.start_soon(failed)
+
+
+async def _start(launch: Launch, warden: Handover) -> OwnedProcess:
+    """The one place where the system decides who owns what a server starts."""
+    assert launch.command is not None
+    if sys.platform == "win32":
+        from . import windows
+
+        return await windows.start(launch.command, launch.args, env=launch.env, cwd=launch.cwd)
+    return await spawn(launch.command, launch.args, env=launch.env, cwd=launch.cwd, warden=warden)
 
 
 @asynccontextmanager
 async def open_stdio(
-    launch: Launch, scrub: Callable[[str], str], *, warden: GroupWatch | None, native: bool, max_line: int
+    launch: Launch, scrub: Callable[[str], str], *, warden: Handover | None, native: bool, max_line: int
 ) -> AsyncIterator[StdioWire]:
-    """Start the server; leaving ends its whole group, within 6 s, even when cancelled (at once unless ``wire.graceful``).
+    """Start the server; leaving ends all that it started, within 6 s, even when cancelled (at once unless ``wire.graceful``).
 
     Raises:
         SpawnFailed: it could not be started.
     """
-    assert launch.command is not None
-    process = await spawn(launch.command, launch.args, env=launch.env, cwd=launch.cwd, warden=warden)
+    if warden is None:
+        async with (
+            open_warden() as own,
+            open_stdio(launch, scrub, warden=own, native=native, max_line=max_line) as wire,
+        ):
+            yield wire
+        return
+    process = await _start(launch, warden)
     wire = StdioWire(process, scrub, native=native, max_line=max_line)
     helpers = trio.CancelScope(shield=True)
 
@@ -163,4 +183,4 @@ async def open_stdio(
                 helpers.cancel()
                 process.close_pipes()
     if not process.gone.is_set():
-        trio.lowlevel.spawn_system_task(process.watch)  # it hangs in the kernel; whenever it ends, it is buried
+        trio.lowlevel.spawn_system_task(process.bury)  # it hangs in the kernel; whenever it ends, it is buried

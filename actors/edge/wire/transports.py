@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
 from .lines import DEFAULT_MAX_LINE
-from .process import GroupWatch
+from .spawn import Handover
 from .stdio import open_stdio
 from .streams import open_http, open_memory
 from .wire import Launch, Wire
@@ -32,7 +32,7 @@ def open_wire(
     launch: Launch,
     scrub: Callable[[str], str],
     *,
-    warden: GroupWatch | None = None,
+    warden: Handover | None = None,
     native: bool = True,
     max_line: int = DEFAULT_MAX_LINE,
 ) -> AbstractAsyncContextManager[Wire]:
@@ -42,8 +42,8 @@ def open_wire(
         entry: says which kind.
         launch: the same, expanded.
         scrub: removes secrets from a text.
-        warden: told of each process group.
-        native: our dispatcher over stdio, or the SDK's.
+        warden: has a reaper forked for each process (but on Windows); None: one for this connection alone.
+        native: our dispatcher over stdio, or the SDK's, as always on Windows.
         max_line: longest message over stdio, in bytes.
 
     Raises:

@@ -1,0 +1,91 @@
+"""The names that a person gives: which server, and which tool of it, as far as the config alone can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..model.config import Config, ServerEntry
+from ..model.errors import UnknownServer
+from ..model.naming import wire_name
+from ..model.nearest import nearest
+from .errors import CliError, Exit
+
+__all__ = ["listed", "origin_of", "subject", "unknown"]
+
+
+def origin_of(config: Config, name: str) -> tuple[ServerEntry, str] | None:
+    """The server and the bare tool that a name speaks of, as far as the config alone can tell.
+
+    Args:
+        config: the servers.
+        name: ``SERVER/TOOL`` (server and tool may hold slashes: the longest server name wins), or a wire name.
+
+    Returns:
+        The entry and the tool's name, or None when only the servers' lists can tell.
+    """
+    fits = [entry for entry in config.servers if name.startswith(f"{entry.name}/")]
+    if fits:
+        entry = max(fits, key=lambda each: len(each.name))
+        return entry, name[len(entry.name) + 1 :]
+    for entry in config.servers:
+        prefix = f"mcp__{entry.name}__"
+        if name.startswith(prefix) and wire_name(entry.name, bare := name[len(prefix) :]) == name:
+            return entry, bare
+    return None
+
+
+def listed(entry: ServerEntry) -> list[str]:
+    """The tools that an entry names, in whichever list: all that is known of them without the server."""
+    return list(dict.fromkeys([*(entry.include or ()), *entry.exclude, *entry.pin]))
+
+
+def _by_wire_name(entries: Iterable[ServerEntry], name: str) -> tuple[ServerEntry, str] | None:
+    """The tool of a wire name that does not tell its server, if some list names it."""
+    for entry in entries:
+        for bare in listed(entry):
+            if wire_name(entry.name, bare) == name:
+                return entry, bare
+    return None
+
+
+def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, str | None]:
+    """The server, or the tool of it, that is meant.
+
+    Args:
+        config: the servers.
+        name: a server; or, without ``tool``, one tool: ``SERVER/TOOL``, or its wire name.
+        tool: the tool, by bare or wire name.
+
+    Returns:
+        The entry, and the tool's bare name or None for the whole server.
+
+    Raises:
+        UnknownServer: there is no such server.
+        ConfigError: there is none in the files that can be read, and one cannot be.
+        CliError: only the running server could tell which tool it is.
+    """
+    names = [entry.name for entry in config.servers]
+    entry = config.get(name)
+    if tool is not None:
+        if entry is None:
+            raise unknown(config, name, nearest(name, names))
+        found = origin_of(Config((entry,)), tool) if tool.startswith("mcp__") else None
+        return found or _by_wire_name([entry], tool) or (entry, tool)
+    if entry is not None:
+        return entry, None
+    found = origin_of(config, name) or _by_wire_name(config.servers, name)
+    if found is not None:
+        if not found[1]:
+            raise CliError(Exit.USAGE, f"{name!r} names no tool: write SERVER/TOOL, or only the server")
+        return found
+    if name.startswith("mcp__"):
+        raise CliError(Exit.USAGE, f"which tool {name!r} is, only its server can tell: name it SERVER/TOOL")
+    server, slash, bare = name.partition("/")
+    near = nearest(server, names) if slash else nearest(name, names)
+    raise unknown(config, server if slash else name, f"{near}/{bare}" if near and slash else near)
+
+
+def unknown(config: Config, name: str, near: str | None) -> Exception:
+    """What is raised of a server that is not there: that, or that a file which may have it cannot be read."""
+    one = len({entry.source for entry in config.servers}) == 1
+    return config.error or UnknownServer(name, near, config.path if one else None)

@@ -1,0 +1,104 @@
+"""The options of the verbs: one grammar, so that an option means the same wherever it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from attrs import frozen
+from cyclopts import Parameter
+
+__all__ = ["ChaosOptions", "DemoOptions", "EditOptions", "Options", "Scope"]
+
+Scope = Literal["project", "user"]
+
+
+def _positive(_: Any, value: float | None) -> None:
+    if value is not None and not (value > 0 and math.isfinite(value)):
+        raise ValueError("it must be a number of seconds above 0")
+
+
+def _count(_: Any, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ValueError("it must be 1 or more")
+
+
+_Config = Annotated[
+    str | None,
+    Parameter(help="The mcp.json to use. Without it: the nearest .mcp.json and your own file, both together."),
+]
+_Scope = Annotated[
+    Scope | None,
+    Parameter(help="Of the files that are found, only the project's (.mcp.json), or only your own (user)."),
+]
+_Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print JSON, and only that, on stdout.")]
+_Quiet = Annotated[
+    bool, Parameter(negative="", show_default=False, help="Say nothing but what was asked for and what is wrong.")
+]
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class Options:
+    """The options of the verbs that look or call."""
+
+    config: _Config = None
+    scope: _Scope = None
+    json: _Json = False
+    quiet: _Quiet = False
+    timeout: Annotated[
+        float | None, Parameter(validator=_positive, help="Seconds to wait for servers and answers.")
+    ] = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class EditOptions:
+    """The options of the verbs that edit or check a config, and start nothing."""
+
+    config: _Config = None
+    scope: _Scope = None
+    json: _Json = False
+    quiet: _Quiet = False
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class DemoOptions:
+    """The options of the demo, which writes a config of its own."""
+
+    config: Annotated[
+        str | None,
+        Parameter(
+            help="Where to write the demo's mcp.json, for a look at it afterwards: a new file. Without it: a temporary one."
+        ),
+    ] = None
+    json: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print the claims as JSON, and only that, on stdout.")
+    ] = False
+    timeout: Annotated[
+        float | None, Parameter(validator=_positive, help="Seconds that any one wait may take (10).")
+    ] = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class ChaosOptions:
+    """The options of the chaos runs, which read no config."""
+
+    seeds: Annotated[int | None, Parameter(validator=_count, help="How many runs are drawn (100).")] = None
+    seed: Annotated[int | None, Parameter(help="The first seed; alone, the only one.")] = None
+    systematic: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Play every single fault and every pair of faults instead."),
+    ] = False
+    replay: Annotated[str | None, Parameter(help="Play the plan in this file instead.")] = None
+    keep: Annotated[str | None, Parameter(help="A folder in which the plan that failed is stored.")] = None
+    wire: Annotated[
+        bool | None,
+        Parameter(
+            help="Play all of it over bytes on pipes, or none (every fourth seed; of the systematic plans, both)."
+        ),
+    ] = None
+    jobs: Annotated[int, Parameter(validator=_count, help="Processes side by side.")] = 1
+    json: _Json = False

@@ -1,0 +1,225 @@
+"""The verbs: what each takes, and its help. Each verb's module is imported when it is called, so that none pays for another."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from .errors import CliError, Exit
+from .options import ChaosOptions, DemoOptions, EditOptions, Options
+
+__all__ = ["app"]
+
+_OPTIONS, _EDIT, _DEMO, _CHAOS = Options(), EditOptions(), DemoOptions(), ChaosOptions()
+
+app = App(
+    name="playbill",
+    help="Run the MCP servers of an mcp.json under supervision: one catalog, whatever happens to them.",
+    help_format="plaintext",
+    help_epilogue=(
+        "Exit codes: 0 ok, 1 failure, 2 usage, 3 config missing or invalid, 4 a server failed, 5 over budget, "
+        "10 to 12 what chaos found, 130 interrupted."
+    ),
+    version=lambda: f"playbill {version('playbill')}",
+)
+
+
+@app.command
+def demo(*, options: DemoOptions = _DEMO) -> int:
+    """See it work: three real servers, a toggle, a kill -9, a reload; every claim is checked.
+
+    Example: playbill demo
+    """
+    from .demo import demo as command
+
+    return command(as_json=options.json, wait=options.timeout, config=options.config)
+
+
+@app.command(name="list")
+def list_(*, options: Options = _OPTIONS) -> int:
+    """List the servers of the config, without starting any.
+
+    Example: playbill list --config mcp.json
+    """
+    from .listing import list_servers
+
+    return list_servers(options.config, scope=options.scope, as_json=options.json, quiet=options.quiet)
+
+
+@app.command
+def tools(*, options: Options = _OPTIONS) -> int:
+    """Start the servers and list every tool: its wire name, whether it is sent to the model, and why not.
+
+    Example: playbill tools --timeout 10
+    """
+    from .showing import show_tools
+
+    return show_tools(
+        options.config, scope=options.scope, as_json=options.json, quiet=options.quiet, timeout=options.timeout
+    )
+
+
+@app.command
+def call(
+    name: Annotated[str, Parameter(name="NAME", help="A wire name, or SERVER/TOOL, which starts only that server.")],
+    arguments: Annotated[str, Parameter(name="ARGUMENTS", help="The arguments, as one JSON object.")] = "{}",
+    /,
+    *,
+    options: Options = _OPTIONS,
+) -> int:
+    """Call one tool and print what it answers.
+
+    Example: playbill call clock/now '{"zone": "Asia/Tokyo"}'
+    """
+    from .calling import call_tool
+
+    return call_tool(
+        options.config, name, arguments, scope=options.scope, as_json=options.json, timeout=options.timeout
+    )
+
+
+_Tool = Annotated[str | None, Parameter(name="TOOL", help="One of its tools, by its own name or its wire name.")]
+_Subject = Annotated[str, Parameter(name="NAME", help="A server, or one tool: SERVER/TOOL or its wire name.")]
+
+
+@app.command
+def add(
+    name: Annotated[str, Parameter(name="NAME", help="What to call the server.")],
+    /,
+    *command: Annotated[str, Parameter(name="COMMAND", help="What to run, behind --.")],
+    url: Annotated[str | None, Parameter(help="Where a remote server is, instead of a command.")] = None,
+    header: Annotated[
+        list[str] | None, Parameter(negative="", help="A header for it, 'KEY: VALUE'; as often as needed.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, Parameter(negative="", help="A variable for the command, KEY=VALUE; as often as needed.")
+    ] = None,
+    cwd: Annotated[str | None, Parameter(help="The command's folder (without it: the config's).")] = None,
+    replace: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Replace the server of that name, if there is one.")
+    ] = False,
+    options: EditOptions = _EDIT,
+) -> int:
+    """Add a server to the config: the project's .mcp.json if there is one, else your own, which is made.
+
+    Example: playbill add files --env LEVEL=2 -- npx -y @modelcontextprotocol/server-filesystem .
+    """
+    from .editing import add_server
+
+    return add_server(
+        name, command, url=url, header=header or (), env=env or (), cwd=cwd, replace=replace, options=options
+    )
+
+
+@app.command
+def remove(name: Annotated[str, Parameter(name="NAME", help="The server.")], /, *, options: EditOptions = _EDIT) -> int:
+    """Remove a server from the config file that it comes from.
+
+    Example: playbill remove files
+    """
+    from .editing import remove_server
+
+    return remove_server(name, options=options)
+
+
+@app.command
+def enable(name: _Subject, tool: _Tool = None, /, *, options: EditOptions = _EDIT) -> int:
+    """Let a server run again, or a tool be offered again.
+
+    Example: playbill enable files/read_file
+    """
+    from .editing import set_enabled
+
+    return set_enabled(name, tool, True, options=options)
+
+
+@app.command
+def disable(name: _Subject, tool: _Tool = None, /, *, options: EditOptions = _EDIT) -> int:
+    """Keep a server in the config without running it, or keep one of its tools from the model.
+
+    Example: playbill disable files write_file
+    """
+    from .editing import set_enabled
+
+    return set_enabled(name, tool, False, options=options)
+
+
+@app.command
+def trust(
+    *names: Annotated[str, Parameter(name="NAME", help="The servers.")],
+    all_: Annotated[
+        bool, Parameter(name="--all", negative="", show_default=False, help="All that are not trusted yet.")
+    ] = False,
+    yes: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Approve what is shown without asking.")
+    ] = False,
+    options: EditOptions = _EDIT,
+) -> int:
+    """Approve what a project's .mcp.json would run: it is shown first. An entry that changes asks again.
+
+    Example: playbill trust files
+    """
+    from .trusting import trust_servers
+
+    return trust_servers(names, every=all_, yes=yes, options=options)
+
+
+@app.command
+def check(
+    *,
+    strict: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Warnings make the exit code 3, as errors do.")
+    ] = False,
+    options: EditOptions = _EDIT,
+) -> int:
+    """Check the config, starting nothing: what is wrong, and what would not work on this machine, with line and column.
+
+    Example: playbill check --strict
+    """
+    from .checking import check_config
+
+    return check_config(strict=strict, options=options)
+
+
+@app.command
+def chaos(*, options: ChaosOptions = _CHAOS) -> int:
+    """Test the host itself: seeded runs in virtual time in which servers and actors fail; each is judged.
+
+    The first failure is shrunk and reported, and the exit code tells its kind: 10 a crash, 11 something never ended,
+    12 something was wrong.
+
+    Example: playbill chaos --seeds 300
+    """
+    from .chaos import chaos as command
+
+    return command(
+        seeds=options.seeds,
+        seed=options.seed,
+        pairwise=options.systematic,
+        replay=options.replay,
+        keep=options.keep,
+        wire=options.wire,
+        jobs=options.jobs,
+        as_json=options.json,
+    )
+
+
+@app.command(name="help")
+def help_(
+    verb: Annotated[str | None, Parameter(name="VERB", help="The verb; without it: what verbs there are.")] = None, /
+) -> int:
+    """Explain a verb and its options.
+
+    Example: playbill help add
+    """
+    from ..model.nearest import nearest
+
+    known = [each for each in app if not each.startswith("-")]
+    if verb is not None and verb not in known:
+        near = nearest(verb, known)
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise CliError(Exit.USAGE, f"there is no verb {verb!r}{hint}; they are: {', '.join(known)}")
+    app.help_print([] if verb is None else [verb])
+    return Exit.OK

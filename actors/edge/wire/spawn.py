@@ -1,0 +1,195 @@
+"""Starting a server process: three pipes, a reaper that owns their far ends, and the request to it.
+
+what the host makes          goes to
+stdin, stdout, stderr pipes  our ends: `ServerProcess`; theirs: the reaper, and from it the server
+control socket               our end: `Control`; theirs: the reaper, never the server
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+import trio
+
+from .control import Control
+from .process import KILL_GRACE, ServerProcess
+
+__all__ = ["Handover", "SpawnFailed", "spawn"]
+
+
+class Watching(Protocol):
+    """A watcher that was asked for a reaper."""
+
+    async def heard(self, word: Callable[[], Awaitable[str]]) -> str:
+        """Await the first word of a reaper: what ``word`` returns, or an empty text when the watcher hangs."""
+        ...
+
+    def last_words(self) -> str:
+        """What it complained of, or empty."""
+        ...
+
+
+class Handover(Protocol):
+    """Who has reapers forked: the `Warden`."""
+
+    async def hand_over(self, fds: Sequence[int]) -> Watching:
+        """Have a reaper forked that owns stdin, stdout, stderr and the control socket of a server.
+
+        Raises:
+            ConnectionError: the watcher has ended, or hangs; the next attempt gets another.
+            OSError: there is none, and none could be started.
+        """
+        ...
+
+    def retire(self, watcher: Watching) -> None:
+        """That watcher did not do what it should: the next server gets another."""
+        ...
+
+
+class SpawnFailed(Exception):
+    """The process could not be started; the message is one line and names the key of the configuration that is wrong."""
+
+
+async def spawn(
+    command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: str | None, warden: Handover
+) -> ServerProcess:
+    """Start a server with three pipes, in its own session. When it returns, the process exists and the caller owns it.
+
+    Cancelled, it first ends what it has begun, which takes 2 s at most.
+
+    Args:
+        command: a path, or a name looked up in the PATH of ``env``.
+        args: without the command.
+        env: the whole environment of the child.
+        cwd: its working folder; None = ours.
+        warden: has the reaper forked.
+
+    Raises:
+        SpawnFailed: the command is not found or not executable, the folder is missing, or the system refused.
+    """
+    request = _request(command, args, env, cwd)
+    answer = ""
+    for _ in range(2):
+        with ExitStack() as ours:
+            answer, process = await _start(ours, request, command, warden)
+            if process is not None:
+                ours.pop_all()
+                return process
+        if answer.startswith("failed"):
+            stage, number = answer.split()[1:]
+            raise SpawnFailed(_reason(int(number), stage, command, cwd))
+    raise SpawnFailed(f"{_reason(0, 'watch', command, cwd)}{answer and ': '}{answer}")
+
+
+async def _start(ours: ExitStack, request: bytes, command: str, warden: Handover) -> tuple[str, ServerProcess | None]:
+    """One attempt: what the reaper said, or the watcher at its end, and the process if there is one.
+
+    What is ours is closed by ``ours``, which is the order to kill what was begun.
+    """
+    with ExitStack() as theirs:
+        try:
+            pipes = [_pipe(ours, theirs, mine_reads=reads) for reads in (False, True, True)]
+            end, far_end = socket.socketpair()
+        except OSError as error:
+            raise SpawnFailed(f"command: {command!r}: no pipe for it: {error.strerror or error}") from error
+        theirs.callback(far_end.close)
+        control = Control(end)
+        ours.callback(control.close)
+        try:
+            watcher = await warden.hand_over([*(far for _, far in pipes), far_end.fileno()])
+        except ConnectionError:
+            return "", None
+        except OSError as error:
+            raise SpawnFailed(f"command: {command!r}: no process to watch it: {error.strerror or error}") from error
+    # Their ends are closed: or the end of what the reaper holds would never be seen.
+    said = await _ask(control, request, watcher)
+    if not said:  # no reaper ever took it: nothing was started, and there may be a second attempt
+        warden.retire(watcher)
+        return watcher.last_words(), None
+    if not said.startswith("started"):
+        return said, None
+    stdin, stdout, stderr = (trio.lowlevel.FdStream(mine) for mine, _ in pipes)
+    return said, ServerProcess(int(said.split()[1]), stdin, stdout, stderr, control)
+
+
+async def _ask(control: Control, request: bytes, watcher: Watching) -> str:
+    """Send the request; the answer, or an empty text when no reaper ever took it. Cancelled, nothing of it is left."""
+    said: str | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(control.send, request)
+            said = await watcher.heard(control.line)
+            if said == "starting":  # from here on it may be the server that ended its own reaper
+                said = None
+                said = await control.line() or "failed watch 0"
+            nursery.cancel_scope.cancel()
+        return said
+    finally:
+        if said is None:
+            control.end()
+            with trio.move_on_after(KILL_GRACE, shield=True):
+                while await control.line():
+                    pass
+
+
+def _pipe(ours: ExitStack, theirs: ExitStack, *, mine_reads: bool) -> tuple[int, int]:
+    """A pipe: our end, and the server's."""
+    read, write = os.pipe()
+    mine, far = (read, write) if mine_reads else (write, read)
+    ours.callback(os.close, mine)
+    theirs.callback(os.close, far)
+    return mine, far
+
+
+def _request(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> bytes:
+    """What the watcher's ``_request`` reads.
+
+    Raises:
+        SpawnFailed: a text in it holds a NUL, or a variable has no name.
+    """
+    try:
+        fields = [os.fsencode(cwd if cwd is not None else Path.cwd())]
+    except OSError:
+        raise SpawnFailed("cwd: our own working folder does not exist any more") from None
+    if os.sep in command:
+        files = [os.fsencode(command)]
+    else:
+        files = [os.fsencode(Path(folder, command)) for folder in os.get_exec_path(env)]
+    for group in (files, [os.fsencode(each) for each in (command, *args)]):
+        fields += [b"%d" % len(group), *group]
+    for key, value in env.items():
+        if not key or "=" in key:
+            raise SpawnFailed(f"env: a variable cannot be named {key!r}")
+        fields.append(os.fsencode(f"{key}={value}"))
+    if any(b"\0" in field for field in fields):
+        raise SpawnFailed(f"command, args, env or cwd: a NUL character (in {command!r})")
+    data = b"".join(field + b"\0" for field in fields)
+    return len(data).to_bytes(4, "big") + data
+
+
+def _reason(number: int, stage: str, command: str, cwd: str | None) -> str:
+    if stage == "watch":
+        return f"command: {command!r}: the process that should have watched it has ended"
+    if stage == "chdir" and cwd is not None:
+        if number in (errno.EACCES, errno.EPERM):
+            return f"cwd: {cwd!r} may not be entered"
+        words = {errno.ENOENT: "does not exist", errno.ENOTDIR: "is not a folder"}
+        return f"cwd: {cwd!r} {words.get(number) or f'cannot be entered: {os.strerror(number)}'}"
+    if stage == "exec" and number == errno.ENOENT:
+        if os.path.isfile(command):  # noqa: PTH113  Path.is_file raises for a name that is too long
+            return f"command: {command!r} cannot run: the interpreter named in its first line does not exist"
+        where = "does not exist" if os.sep in command else "is not found in PATH"
+        return f"command: {command!r} {where}"
+    if stage == "exec" and number == errno.EACCES:
+        return f"command: {command!r} is not executable"
+    if stage == "exec" and number == errno.ENOEXEC:
+        return f"command: {command!r} is no program (a script needs a #! line)"
+    if stage == "exec" and number == errno.E2BIG:
+        return f"args, env: together they are longer than the system takes (command {command!r})"
+    return f"command: {command!r} could not be started: {os.strerror(number)}"

@@ -1,0 +1,249 @@
+"""Without a path: the project's file and the user's, both in force; and what a project would run is approved first."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import PROGRAM
+
+Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
+Entry = Callable[..., dict[str, Any]]
+
+
+def write(path: Path, **servers: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": servers}, indent=2) + "\n")
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The place of the project's file."""
+    return tmp_path / ".mcp.json"
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """The place of the user's file."""
+    return tmp_path / "home" / ".config" / "playbill" / "mcp.json"
+
+
+def test_list_shows_both_files_and_where_each_server_comes_from(playbill: Playbill, project: Path, user: Path) -> None:
+    write(project, near={"command": "a"}, both={"url": "https://near.example/"})
+    write(user, both={"command": "b"}, far={"command": "c"})
+    done = playbill("list")
+    assert done.returncode == 0
+    _, near, both, far = done.stdout.splitlines()
+    assert near.endswith(".mcp.json:3")
+    assert "https://near.example/" in both
+    assert far.endswith(f"{user.relative_to(project.parent)}:6")
+
+
+@pytest.mark.parametrize(("scope", "names"), [("project", ["near"]), ("user", ["far"])])
+def test_scope_chooses_one_of_them(inside: Playbill, project: Path, user: Path, scope: str, names: list[str]) -> None:
+    write(project, near={"command": "a"})
+    write(user, far={"command": "b"})
+    value = json.loads(inside("list", "--json", "--scope", scope).stdout)
+    assert [each["name"] for each in value["servers"]] == names
+
+
+@pytest.mark.parametrize("verb", ["list", "tools", "check", "trust", "call", "add", "remove", "enable", "disable"])
+def test_a_path_and_a_scope_are_not_both_given(inside: Playbill, project: Path, verb: str) -> None:
+    write(project, near={"command": "a"})
+    names = {"call": ["near/x"], "add": ["x", "--url", "https://x.example/"]}.get(verb, ["near"])
+    words = [] if verb in ("list", "tools", "check") else names
+    done = inside(verb, *words, "--config", project, "--scope", "user")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not both" in done.stderr
+
+
+def test_a_broken_file_of_one_scope_is_named_and_the_other_is_listed(
+    playbill: Playbill, project: Path, user: Path
+) -> None:
+    project.write_text("{")
+    write(user, far={"command": "b"})
+    done = playbill("list", "--json")
+    assert done.returncode == 3
+    value = json.loads(done.stdout)
+    assert [each["name"] for each in value["servers"]] == ["far"]
+    assert str(project) in value["error"]
+    assert done.stderr.startswith(f"playbill: {project}:1:")
+    done = playbill("disable", "nera")
+    assert done.returncode == 3, "it may be in the file that cannot be read"
+    assert playbill("disable", "far", "--quiet").returncode == 0
+    assert project.read_text() == "{"
+
+
+def test_list_says_of_an_untrusted_server_how_to_trust_it(playbill: Playbill, project: Path) -> None:
+    write(project, **{"my server": {"command": "touch"}, "web": {"url": "https://x.example/"}})
+    done = playbill("list")
+    assert done.returncode == 0
+    assert done.stdout.count("untrusted") == 1
+    assert done.stderr == "playbill: server 'my server': untrusted — run `playbill trust 'my server'`\n"
+    assert playbill("list", "--quiet").stderr == ""
+    assert playbill("list", "--config", project).stderr == ""
+
+
+def test_an_untrusted_server_is_never_started_and_a_trusted_one_is(
+    playbill: Playbill, project: Path, entry: Entry
+) -> None:
+    write(project, notes=entry("notes"))
+    done = playbill("call", "notes/titles")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "run `playbill trust notes`" in done.stderr
+    done = playbill("tools")
+    assert (done.returncode, "mcp__notes" in done.stdout) == (0, False)
+    assert "run `playbill trust notes`" in done.stderr
+    assert playbill("trust", "notes", "--yes").returncode == 0
+    done = playbill("call", "notes/titles")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no notes yet\n", "")
+
+
+def test_trust_shows_exactly_what_would_run_and_no_value_of_its_environment(playbill: Playbill, project: Path) -> None:
+    secret = "supersecretvalue123"
+    raw = {
+        "command": "npx",
+        "args": ["-y", "", "two words", "right\u202eleft\x1b[2J", "--token=abc"],
+        "cwd": "sub",
+        "env": {"API_KEY": secret, "LEVEL": "1"},
+        "envFile": "x.env",
+    }
+    write(project, a=raw)
+    done = playbill("trust", "a", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "server a, from .mcp.json:3, would run:",
+        "  command  npx",
+        "  arg      -y",
+        "  arg      ''",
+        "  arg      two words",
+        "  arg      'right\\u202eleft\\x1b[2J'",
+        "  arg      --token=abc",
+        "  cwd      sub",
+        "  env      API_KEY, LEVEL",
+        "  envFile  x.env",
+        "trusted 'a'",
+    ]
+    state = project.parent / "home" / ".local" / "state" / "playbill" / "trust.json"
+    assert secret not in state.read_text()
+
+
+def test_without_a_terminal_nothing_is_approved_unless_it_is_said_so(playbill: Playbill, project: Path) -> None:
+    write(project, a={"command": "x"})
+    done = playbill("trust", "a")
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert "would run" in done.stdout
+    assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+def test_on_a_terminal_a_person_is_asked(
+    playbill: Playbill, project: Path, environment: dict[str, str], answer: str, code: int
+) -> None:
+    write(project, a={"command": "x"})
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, "trust", "a"], cwd=project.parent, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    os.write(ours, answer.encode())
+    seen = b""
+    while True:
+        try:
+            seen += os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    assert process.wait(60) == code
+    assert b"would run" in seen
+    assert b"trust 'a'? [y/N]" in seen
+    assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is (code == 0)
+
+
+def test_a_quiet_approval_says_nothing_and_a_quiet_question_still_shows_what_it_is_about(
+    inside: Playbill, project: Path
+) -> None:
+    write(project, a={"command": "x"})
+    assert "would run" in inside("trust", "a", "--quiet").stdout
+    done = inside("trust", "a", "--quiet", "--yes")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_changed_entry_asks_again_and_all_are_approved_at_once(playbill: Playbill, project: Path) -> None:
+    write(project, a={"command": "x"}, b={"command": "y"}, web={"url": "https://x.example/"}, bad={"comand": "z"})
+    done = playbill("trust", "--all", "--yes", "--json")
+    assert done.returncode == 0
+    value = json.loads(done.stdout)
+    assert [(each["name"], each["command"], each["file"]) for each in value["approved"]] == [
+        ("a", "x", str(project)),
+        ("b", "y", str(project)),
+    ]
+    assert playbill("trust", "--all").stdout == "nothing needs approval\n"
+    write(project, a={"command": "x", "disabled": True}, b={"command": "y", "args": ["--evil"]})
+    assert [e["trusted"] for e in json.loads(playbill("list", "--json").stdout)["servers"]] == [True, False]
+
+
+def test_what_needs_no_approval_is_said_so(inside: Playbill, project: Path, user: Path) -> None:
+    write(project, web={"url": "https://x.example/"})
+    write(user, mine={"command": "x"})
+    done = inside("trust", "web", "mine")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "'web' needs no approval: it starts no program",
+        "'mine' needs no approval: it is trusted as it is",
+    ]
+
+
+def test_a_file_that_is_named_is_approved_for_when_it_is_found(inside: Playbill, tmp_path: Path) -> None:
+    elsewhere = write(tmp_path / "elsewhere" / ".mcp.json", a={"command": "x"})
+    assert inside("trust", "a", "--yes", "--config", elsewhere).returncode == 0
+    elsewhere.rename(tmp_path / ".mcp.json")
+    assert json.loads(inside("list", "--json").stdout)["servers"][0]["trusted"] is False
+    (tmp_path / ".mcp.json").rename(elsewhere)
+    assert "needs no approval" in inside("trust", "a", "--config", elsewhere).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "part"),
+    [
+        ([], 2, "or --all (not trusted: alpha)"),
+        (["alpha", "--all"], 2, "not both"),
+        (["alhpa"], 2, "did you mean 'alpha'"),
+        (["bad", "--yes"], 3, "mcpServers.bad"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_trust_that_means_nothing(inside: Playbill, project: Path, words: list[str], code: int, part: str) -> None:
+    write(project, alpha={"command": "x"}, bad={"comand": "z"})
+    done = inside("trust", *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert part in done.stderr
+
+
+def test_what_is_approved_is_what_was_shown(
+    project: Path, tmp_path: Path, environment: dict[str, str], playbill: Playbill
+) -> None:
+    """The file changes between the question and the answer: the new entry is not approved."""
+    write(project, a={"command": "x"})
+    code = (
+        "import sys, json\nfrom playbill.actors.cli import trusting\nfrom playbill.actors.cli.app import run\n"
+        "from pathlib import Path\n"
+        "def agreed(entry):\n"
+        "    Path('.mcp.json').write_text(json.dumps({'mcpServers': {'a': {'command': 'evil'}}}))\n"
+        "    return True\n"
+        "trusting._agreed = agreed\n"
+        "sys.exit(run(['trust', 'a']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False
