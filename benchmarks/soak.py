@@ -204,7 +204,7 @@ async def keep_killing(
     """Kill one server whenever it runs, a random moment after it began to."""
     killed = None
     while not over.is_set():
-        await trio.sleep(rng.uniform(0.0, 0.3))
+        await trio.sleep(rng.uniform(0.0, 0.2))
         state = host.snapshot().model.server(server)
         if state is not None and state.pid is not None and state.pid != killed:
             killed = state.pid

@@ -72,7 +72,11 @@ def a_restart_count_never_resets(patch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 class Leaky(ScriptedServers):
-    """The end of a connection leaves the copy that it started alive."""
+    """The end of a connection leaves the copy that it started alive.
+
+    Not code of ours, but a stand-in: a scripted server is no process, and what kills groups is a program of its own. The kit
+    shows here that it sees such a copy; the bug itself, in that program, is planted in `faulty/test_planted_leftovers.py`.
+    """
 
     def _say(self, name: str, what: str) -> None:
         super()._say(name, what)

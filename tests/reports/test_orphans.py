@@ -69,10 +69,11 @@ STAYS = f"""
 """
 
 
+ENDS = {"normally": signal.SIGUSR1, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
+
+
 class Hosts:
     """Programs that embed a host over one configuration, each a process of its own."""
-
-    ENDS = {"normally": signal.SIGUSR1, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
 
     def __init__(self, parent: subprocess.Popen[str]) -> None:
         self._parent = parent
@@ -91,7 +92,7 @@ class Hosts:
     async def end(self, pid: int, how: str = "SIGKILL") -> None:
         """End one, and wait until it, and all that was below it at any depth, are gone."""
         processes = below(pid) | {pid: start_of(pid)}
-        os.kill(pid, self.ENDS[how])
+        os.kill(pid, ENDS[how])
         await vanished(processes, zombies=False)  # who reaps the orphans of a dead host is not ours to say
 
 
@@ -161,14 +162,14 @@ async def test_b004_each_host_runs_one_set_of_servers_and_leaves_none_however_it
             assert sum(each) == len(project.processes())
             return each
 
-        up = {how: await hosts.open() for how in Hosts.ENDS}
+        up = {how: await hosts.open() for how in ENDS}
         assert sets() == [10, 10, 10]
-        for how in Hosts.ENDS:
+        for how in ENDS:
             await hosts.end(up.pop(how), how)
             assert sets() == [10, 10]
             up[how] = await hosts.open()
             assert sets() == [10, 10, 10]
-        for how in Hosts.ENDS:
+        for how in ENDS:
             await hosts.end(up.pop(how), how)
             assert sets() == [10] * len(up)
 

@@ -1,7 +1,6 @@
-"""What counts as a change of the configuration, and what does not: for a `reload` that is asked for, and for a host that watches.
+"""What counts as a change of the configuration, and what does not: for a `reload` that is asked for, and for a watch.
 
-With a watch, time and files are real. That something is not taken for a change is seen by a change that comes after it: what the
-watch tells is in order, so when that one is in force, nothing before it is still to come.
+With a watch, time and files are real: a test waits for the snapshot, or for the end of a look at the file.
 """
 
 from __future__ import annotations
@@ -18,7 +17,9 @@ from playbill.actors import open_host
 from playbill.actors.coordinator import Coordinator
 from playbill.actors.edge.config import watch
 from playbill.actors.edge.config.file import FileStore
+from playbill.actors.house import House
 from playbill.actors.testing import ScriptedServers
+from playbill.supervision import Cell
 
 from .conftest import PATIENCE, opened, until, virtual_time
 
@@ -52,40 +53,59 @@ async def test_b083_files_with_similar_names_and_what_concerns_no_server_restart
         assert servers.spawns == {"a": 2, "b": 1}
 
 
+class Seen:
+    """What a watch caused: how often the host looked at its file, and how often that was a reload."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looks = Cell(0)
+        self.reloads = 0
+        look, load = House._look_again, Coordinator._load
+
+        async def looking(house: House) -> None:
+            await look(house)
+            self.looks.set(self.looks.value + 1)
+
+        def loading(coordinator: Coordinator, trusted: Any) -> Any:
+            self.reloads += 1
+            return load(coordinator, trusted)
+
+        monkeypatch.setattr(watch, "STEP", 0.02)
+        monkeypatch.setattr(House, "_look_again", looking)
+        monkeypatch.setattr(Coordinator, "_load", loading)
+
+    async def look(self, than: int) -> None:
+        """Wait until there were more looks than so many."""
+        with trio.fail_after(PATIENCE):
+            await self.looks.wait(lambda count: count > than)
+
+
 async def test_b083_nor_do_they_when_the_file_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "STEP", 0.02)
-    loads = []
-    load = Coordinator._load
-
-    def loading(coordinator: Coordinator, trusted: Any) -> Any:
-        loads.append(trusted)
-        return load(coordinator, trusted)
-
-    monkeypatch.setattr(Coordinator, "_load", loading)
+    seen = Seen(monkeypatch)
     path = tmp_path / "mcp.json"
     path.write_text(config())
     servers = ScriptedServers(a=["x"], b=["y"], c=["z"])
     async with open_host(path, connect=servers, watch=True) as host:
         assert await host.ready(timeout=PATIENCE)
-        for word in ("second", "third"):
-            for name in BESIDE:
-                (tmp_path / name).write_text('{"mcpServers": {"c": {"command": "c"}}}')
+        await seen.look(0)
+        before = host.snapshot()
+        for name in BESIDE:
+            (tmp_path / name).write_text('{"mcpServers": {"c": {"command": "c"}}}')
+        for _ in range(3):
+            looks = seen.looks.value
             os.utime(path, (0, 0))
-            by_renaming(path, config(word=word))
-            await until(host, lambda snapshot, word=word: snapshot.model.server("a").args == (word,))
-            assert await host.ready(timeout=PATIENCE)
-        assert servers.spawns == {"a": 3, "b": 1}
-        assert len(loads) == 2
-        catalog = host.snapshot().catalog
-        by_renaming(path, config(word="third", defaults={"startup": "slow"}))
-        with trio.fail_after(PATIENCE):
-            while len(loads) < 3:
-                await trio.sleep(0.005)
-        by_renaming(path, config(word="fourth", defaults={"startup": "slow"}))
-        await until(host, lambda snapshot: snapshot.model.server("a").args == ("fourth",))
+            await seen.look(looks)
+        assert host.snapshot() is before
+        assert seen.reloads == 0
+        by_renaming(path, config(defaults={"startup": "slow"}))
+        while not seen.reloads:
+            await seen.look(seen.looks.value)
+        assert servers.spawns == {"a": 1, "b": 1}
+        assert host.snapshot().catalog is before.catalog
+        by_renaming(path, config(word="another", defaults={"startup": "slow"}))
+        await until(host, lambda snapshot: snapshot.model.server("a").args == ("another",))
         assert await host.ready(timeout=PATIENCE)
-        assert servers.spawns == {"a": 4, "b": 1}
-        assert host.snapshot().catalog is catalog
+        assert servers.spawns == {"a": 2, "b": 1}
+        assert seen.reloads == 2
 
 
 def in_place(path: Path, text: str) -> None:
