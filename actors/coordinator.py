@@ -222,7 +222,7 @@ class Coordinator:
 
     async def _reload(self, trusts: Sequence[Ask], reloads: Sequence[Ask]) -> None:
         asks = [*trusts, *reloads]
-        names = [ask.message.request.server for ask in trusts]
+        trusted = [ask.message.request for ask in trusts]
         refusals: list[PlaybillError | None] = [None] * len(asks)
         if_changed = not trusts and all(ask.message.request.if_changed for ask in reloads)
         try:
@@ -230,7 +230,7 @@ class Coordinator:
             if if_changed and await self._run(self._store.fingerprint) == self._desk.known:
                 self._answer(asks, refusals)
                 return
-            (config, trouble), fingerprint = await self._read(lambda: self._load(names))
+            (config, trouble), fingerprint = await self._read(lambda: self._load(trusted))
             # Who asked for a reload is told what is not in force; who approved a server has what was asked for.
             refusals = [*trouble, *[config.error] * len(reloads)]
             await self._sites.hit("coordinator", "coordinator")
@@ -241,16 +241,16 @@ class Coordinator:
                 self._refuse(error)
         self._answer(asks, refusals)
 
-    def _load(self, trusted: Sequence[str]) -> tuple[Config, list[PlaybillError | None]]:
-        """In the worker thread: approve what is to be trusted as it now reads, then read anew."""
-        approved: dict[str, bool | PlaybillError] = {}
-        for name in trusted:
+    def _load(self, trusted: Sequence[Trust]) -> tuple[Config, list[PlaybillError | None]]:
+        """In the worker thread: approve what still reads as it was shown, then read anew."""
+        approved: list[bool | PlaybillError] = []
+        for each in trusted:
             try:
-                approved[name] = self._store.approve(name)
+                approved.append(self._store.approve(each.server, each.shown))
             except PlaybillError as error:
-                approved[name] = error
+                approved.append(error)
         config = self._store.load(self._board.config.config)
-        return config, [self._trouble(name, approved[name], config) for name in trusted]
+        return config, [self._trouble(a.server, done, config) for a, done in zip(trusted, approved, strict=True)]
 
     def _trouble(self, name: str, approved: bool | PlaybillError, config: Config) -> PlaybillError | None:
         if isinstance(approved, PlaybillError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from .model.config import Config
+from .model.config import Config, ServerEntry
 from .model.diff import launch_key
 from .model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool
 from .model.errors import PlaybillError
@@ -41,9 +41,15 @@ class Apply:
 
 @frozen
 class Trust:
-    """Approve a server as it is configured now."""
+    """Approve a server as it was shown.
+
+    Args:
+        server: its name.
+        shown: the entry that was in force when it was asked for; None when there was none.
+    """
 
     server: str
+    shown: ServerEntry | None
 
 
 @frozen

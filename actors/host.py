@@ -277,14 +277,16 @@ class Host:
         return await self._operations.submit("apply", Apply(config), timeout)
 
     async def trust(self, name: str, *, timeout: float | None = None) -> Snapshot:
-        """Approve a server as it is configured now, and start it.
+        """Approve a server as it is configured in the host now, and start it.
 
         Raises:
             UnknownServer: no such server is configured.
-            ConfigError, WriteFailed: as in `plugin_add`.
+            ConfigError: as in `plugin_add`; or in the file it would run something else than the host shows. That is shown from
+                then on, and not approved.
+            WriteFailed: as in `plugin_add`.
         """
         _names(name)
-        return await self._operations.submit("trust", Trust(name), timeout)
+        return await self._operations.submit("trust", Trust(name, self._board.config.config.get(name)), timeout)
 
     async def restart(self, name: str, *, timeout: float | None = None) -> Snapshot:
         """Stop a server (calls in flight may finish) and start it with a clean history.

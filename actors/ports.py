@@ -218,11 +218,15 @@ class Store(Protocol):
         """
         ...
 
-    def approve(self, name: str) -> bool:
-        """Let an entry be started from now on, as it reads now; False when there is no such entry.
+    def approve(self, name: str, shown: ServerEntry | None) -> bool:
+        """Let an entry be started from now on, if it reads as it was shown; False when there is no such entry.
+
+        Args:
+            name: the entry's.
+            shown: the entry as whoever approves it was shown it; None when no such server was.
 
         Raises:
-            ConfigError: the configuration cannot be read.
+            ConfigError: the configuration cannot be read, or the entry would run something else now.
             WriteFailed: the approval cannot be kept.
         """
         ...

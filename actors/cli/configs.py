@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..edge.config.discover import Scope
-from ..edge.config.scopes import ScopedStore
+from ..edge.config.discover import Scope, user_file
 from ..model.config import Config, ServerEntry
 from ..ports import Store
-from ..sources import find_scopes, find_store
+from ..sources import find_store
 from .errors import CliError, Exit
 
 __all__ = ["label", "load", "near", "open_store", "place"]
@@ -22,8 +21,10 @@ def open_store(path: str | None, scope: Scope | None = None) -> Store:
         scope: of the files found there, only this one, which need not be there.
 
     Raises:
-        CliError: both are given.
+        CliError: both are given, or the path is none.
     """
+    if path is not None and "\0" in path:
+        raise CliError(Exit.USAGE, "--config: a path cannot hold a NUL character")
     if path is not None and scope is not None:
         raise CliError(Exit.USAGE, "--scope chooses among the files that are found, --config names one: not both")
     return find_store(None if path is None else Path(path), scope)
@@ -48,12 +49,14 @@ def place(entry: ServerEntry) -> str:
 
 
 def near(where: str | Path) -> str:
-    """A place as seen from the folder we are in, where that is shorter."""
-    return str(where).removeprefix(f"{Path.cwd()}/")
+    """A place as seen from the folder we are in, where that is shorter; as it is when that folder is gone."""
+    try:
+        return str(where).removeprefix(f"{Path.cwd()}/")
+    except OSError:
+        return str(where)
 
 
-def label(file: str | Path, scopes: ScopedStore | None = None) -> str:
-    """A file as a person is told of it: its path, and whose it is when it was found."""
-    scopes = scopes or find_scopes()
-    scope = "your own" if Path(file) == scopes.user else "project" if Path(file).name == ".mcp.json" else ""
+def label(file: str | Path) -> str:
+    """A file as a person is told of it: its path, and whose it is when it was found. Needs no current folder."""
+    scope = "your own" if Path(file) == user_file() else "project" if Path(file).name == ".mcp.json" else ""
     return f"{near(file)} ({scope})" if scope else near(file)

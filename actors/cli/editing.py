@@ -5,6 +5,7 @@ Each is one edit by the store, which locks, re-reads and writes; then it is told
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def add_server(
     """
     entry = _entry(name, command, url, header, env, cwd)
     store = open_store(options.config, options.scope)
-    before = {path for path in store.watched() if path.exists()}
+    before = {path for path in store.watched() if os.path.lexists(path)}
     there = _read(store)
     was = None if there is None else there.get(name)
     try:
@@ -234,8 +235,8 @@ def _others(name: str, file: Path, options: EditOptions) -> list[str]:
     joined = _read(scopes)
     used = None if joined is None else joined.get(name)
     if used is not None and used.source != str(file):
-        return [f"not used here: {label(used.source or '', scopes)} has a server of this name, and is nearer"]
-    return [f"used here instead of the one in {label(each, scopes)}" for each in _also_in(scopes, name, file)]
+        return [f"not used here: {label(used.source or '')} has a server of this name, and is nearer"]
+    return [f"used here instead of the one in {label(each)}" for each in _also_in(scopes, name, file)]
 
 
 def _also_in(scopes: ScopedStore, name: str, file: Path) -> list[Path]:

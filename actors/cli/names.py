@@ -69,6 +69,8 @@ def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, s
     if tool is not None:
         if entry is None:
             raise unknown(config, name, nearest(name, names))
+        if not tool:
+            raise _no_tool(f"{name}/")
         found = origin_of(Config((entry,)), tool) if tool.startswith("mcp__") else None
         return found or _by_wire_name([entry], tool) or (entry, tool)
     if entry is not None:
@@ -76,13 +78,17 @@ def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, s
     found = origin_of(config, name) or _by_wire_name(config.servers, name)
     if found is not None:
         if not found[1]:
-            raise CliError(Exit.USAGE, f"{name!r} names no tool: write SERVER/TOOL, or only the server")
+            raise _no_tool(name)
         return found
     if name.startswith("mcp__"):
         raise CliError(Exit.USAGE, f"which tool {name!r} is, only its server can tell: name it SERVER/TOOL")
     server, slash, bare = name.partition("/")
     near = nearest(server, names) if slash else nearest(name, names)
     raise unknown(config, server if slash else name, f"{near}/{bare}" if near and slash else near)
+
+
+def _no_tool(name: str) -> CliError:
+    return CliError(Exit.USAGE, f"{name!r} names no tool: write SERVER/TOOL, or only the server")
 
 
 def unknown(config: Config, name: str, near: str | None) -> Exception:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..edge.config.file import FileStore
-from ..edge.config.trust import TrustStore, fingerprint
+from ..edge.config.trust import TrustStore, fingerprint, inputs_of
 from ..model.config import Config, ServerEntry
 from ..model.nearest import nearest
 from .configs import load, near, place
@@ -20,6 +21,16 @@ from .render import print_json
 __all__ = ["shown", "trust_servers"]
 
 SCHEMA = 1
+
+_REFERENCE = re.compile(r"\$\{?(?:env:)?([A-Za-z_][A-Za-z0-9_]*)|%([A-Za-z_][A-Za-z0-9_]*)%")
+"""A variable in a text: one that we expand, or one that a shell would."""
+
+_DECIDES = re.compile(
+    r"PATH|PATHEXT|LD_.*|DYLD_.*|NODE_OPTIONS|NODE_PATH|PYTHON.*|BASH_ENV|ENV|PERL5LIB|PERL5OPT|RUBYLIB|RUBYOPT"
+    r"|_?JAVA(?:_TOOL)?_OPTIONS",
+    re.IGNORECASE,
+)
+"""The names of variables that decide what a program is, or what it loads."""
 
 
 def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: EditOptions) -> int:
@@ -55,13 +66,14 @@ def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: Edit
     approved: list[ServerEntry] = []
     declined = False
     for entry in asked:
+        hashed = fingerprint(entry)
         # Who is asked sees what about, whatever else is quiet.
         if not yes or not (options.quiet or options.json):
             print("\n".join(shown(entry)), file=sys.stderr if options.json else sys.stdout, flush=True)
         if not (yes or _agreed(entry)):
             declined = True
             continue
-        approvals.approve(entry, entry.source or "")
+        approvals.approve(entry, entry.source or "", hashed)
         approved.append(entry)
         if not options.json and not options.quiet:
             print(f"trusted {entry.name!r}")
@@ -78,20 +90,39 @@ def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: Edit
 def shown(entry: ServerEntry) -> list[str]:
     """Exactly what an entry would run, one thing a line; what could deceive the eye is spelled out.
 
-    Only the names of its variables: what they hold may be a secret, and is not part of the approval.
+    Of its variables those values that decide what runs: what the rest refers to, ``PATH`` and its like. Others may be secrets.
     """
     lines = [f"server {_plain(entry.name)}, from {_plain(near(place(entry)))}, would run:"]
     lines.append(f"  command  {_plain(entry.command or '')}")
     lines += [f"  arg      {_plain(arg)}" for arg in entry.args]
     folder = entry.cwd if entry.cwd is not None else str(Path(entry.source or ".").parent)
     lines.append(f"  cwd      {_plain(folder)}")
-    if entry.env:
-        lines.append(f"  env      {', '.join(map(_plain, entry.env))}")
+    telling = _telling(entry)
+    lines += [
+        f"  env      {_plain(name)}={_plain(value) if name in telling else '***'}" for name, value in entry.env.items()
+    ]
     if entry.env_file is not None:
         lines.append(f"  envFile  {_plain(entry.env_file)}")
     if entry.url is not None:
         lines.append(f"  url      {_plain(entry.url)}")
+    for each in inputs_of(entry):
+        default = "has no default" if each.default is None else f"is by default {_plain(each.default)}"
+        lines.append(f"  input    {_plain(each.id)} {default}")
     return lines
+
+
+def _telling(entry: ServerEntry) -> set[str]:
+    """The variables of an entry whose values decide what runs: those it names where that is said, and what these name."""
+    texts = [entry.command or "", *entry.args, entry.cwd or "", entry.env_file or ""]
+    found: set[str] = set()
+    waiting = [name for name in entry.env if _DECIDES.fullmatch(name)]
+    while texts or waiting:
+        for one, other in (each for text in texts for each in _REFERENCE.findall(text)):
+            waiting.append(one or other)
+        new = {name for name in waiting if name in entry.env} - found
+        found |= new
+        texts, waiting = [entry.env[name] for name in new], []
+    return found
 
 
 def _plain(text: str) -> str:

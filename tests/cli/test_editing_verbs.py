@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,10 @@ def test_it_is_said_when_one_entry_hides_another(inside: Playbill, project: Path
         (["a", "--url", "https://x.example/", "--header", "topsecret"], "--header takes 'KEY: VALUE'"),
         (["", "--", "x"], "needs a name"),
         (["a", "--", ""], "empty string"),
+        (["a", "--url", "https://x.example/", "--header", "A: topsecret\r\nB: c"], "headers.A: a line break"),
+        (["a", "--url", "https://x.example/", "--header", "A b: c"], "'A b' cannot be the name of a header"),
+        (["a", "--url", "https://"], "no host"),
+        (["a", "--config", "a\0b", "--", "x"], "NUL"),
         (["a", "npx", "-y", "b"], "behind --"),
         (["a", "--evn", "A=1", "--", "x"], "Did you mean --env?"),
         (["--", "x"], "behind --, or --url"),
@@ -216,7 +221,7 @@ def test_disable_and_enable_give_the_file_back(
 def test_a_wire_name_that_does_not_tell_its_server_is_known_from_the_lists(inside: Playbill, project: Path) -> None:
     write(project, **{"my notes": {"command": "y", "tools": {"exclude": ["read it"]}}})
     assert inside("enable", wire_name("my notes", "read it")).returncode == 0
-    assert entries(project) == {"my notes": {"command": "y"}}
+    assert entries(project) == {"my notes": {"command": "y", "tools": {"exclude": []}}}
     done = inside("disable", wire_name("my notes", "other one"))
     assert (done.returncode, done.stdout) == (2, "")
     assert "SERVER/TOOL" in done.stderr
@@ -238,6 +243,7 @@ def test_enabling_a_tool_edits_whichever_list_hides_it(inside: Playbill, project
         (["remove", "clok"], "did you mean 'clock'?"),
         (["remove", "clock/now"], "no server named 'clock/now'"),
         (["disable", "clock/"], "names no tool"),
+        (["disable", "clock", ""], "names no tool"),
         (["disable", "mcp__else__x"], "SERVER/TOOL"),
         (["disable"], "NAME"),
         (["remove", "clock", "now"], "too many arguments"),
@@ -267,6 +273,44 @@ def test_a_file_that_cannot_be_read_is_left_alone(inside: Playbill, project: Pat
     assert (done.returncode, done.stdout) == (3, "")
     assert ".mcp.json:1:" in done.stderr
     assert project.read_text() == '{"mcpServers": {"a": {"command": "x",, }}}'
+
+
+@pytest.mark.parametrize(
+    "verb", [["add", "x", "--", "y"], ["remove", "a"], ["disable", "a"], ["list"], ["check"]], ids=" ".join
+)
+def test_a_file_that_is_named_needs_no_current_folder(inside: Playbill, tmp_path: Path, verb: list[str]) -> None:
+    path = tmp_path / "m.json"
+    write(path, a={"command": sys.executable})
+    before = path.read_text()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    done = inside(verb[0], "--config", path, *verb[1:])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(path) in done.stdout
+    assert (path.read_text() != before) is (verb[0] in ("add", "remove", "disable"))
+
+
+def test_an_add_where_nothing_can_be_looked_at_is_told_of_in_one_line(inside: Playbill, tmp_path: Path) -> None:
+    done = inside("add", "a", "--config", tmp_path / ("x" * 300), "--", "x")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "name too long" in done.stderr
+    with tempfile.TemporaryDirectory() as shut:
+        inner = Path(shut) / "inner"
+        inner.mkdir()
+        inner.chmod(0o000)
+        if root := os.geteuid() == 0:
+            Path(shut).chmod(0o755)
+            os.seteuid(65534)  # nothing is shut to root
+        try:
+            done = inside("add", "a", "--config", inner / "m.json", "--", "x")
+        finally:
+            if root:
+                os.seteuid(0)
+            inner.chmod(0o700)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"playbill: {inner}/m.json: cannot be read: Permission denied\n"
 
 
 def test_a_file_that_cannot_be_written_is_a_failure(inside: Playbill, project: Path) -> None:

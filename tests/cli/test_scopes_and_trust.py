@@ -108,7 +108,9 @@ def test_an_untrusted_server_is_never_started_and_a_trusted_one_is(
     assert (done.returncode, done.stdout, done.stderr) == (0, "no notes yet\n", "")
 
 
-def test_trust_shows_exactly_what_would_run_and_no_value_of_its_environment(playbill: Playbill, project: Path) -> None:
+def test_trust_shows_exactly_what_would_run_and_no_value_that_does_not_decide_it(
+    playbill: Playbill, project: Path
+) -> None:
     secret = "supersecretvalue123"
     raw = {
         "command": "npx",
@@ -129,12 +131,55 @@ def test_trust_shows_exactly_what_would_run_and_no_value_of_its_environment(play
         "  arg      'right\\u202eleft\\x1b[2J'",
         "  arg      --token=abc",
         "  cwd      sub",
-        "  env      API_KEY, LEVEL",
+        "  env      API_KEY=***",
+        "  env      LEVEL=***",
         "  envFile  x.env",
         "trusted 'a'",
     ]
     state = project.parent / "home" / ".local" / "state" / "playbill" / "trust.json"
     assert secret not in state.read_text()
+
+
+def test_trust_shows_the_values_that_decide_what_runs(playbill: Playbill, project: Path) -> None:
+    raw = {
+        "command": "sh",
+        "args": ["-c", "${RUN:-${input:x}}; $SHELLED", "%WINDOWS%"],
+        "cwd": "${env:FOLDER}",
+        "env": {
+            "RUN": "${DEEPER} a\tb",
+            "DEEPER": "echo ${input:y}",
+            "SHELLED": "s",
+            "WINDOWS": "w",
+            "FOLDER": "f",
+            "FILE": "x.env",
+            "OTHER": "hidden",
+            "PATH": "./bin",
+            "LD_PRELOAD": "./evil.so",
+            "DYLD_INSERT_LIBRARIES": "d",
+            "NODE_OPTIONS": "-r ./evil.js",
+            "PYTHONSTARTUP": "p",
+        },
+        "envFile": "${FILE}",
+    }
+    inputs = [{"id": "x", "default": "echo good"}, {"id": "y"}, {"id": "unused", "default": "z"}]
+    project.write_text(json.dumps({"inputs": inputs, "mcpServers": {"a": raw}}))
+    shown = playbill("trust", "a").stdout.splitlines()
+    assert [line for line in shown if line.startswith(("  env ", "  input"))] == [
+        "  env      RUN='${DEEPER} a\\tb'",
+        "  env      DEEPER=echo ${input:y}",
+        "  env      SHELLED=s",
+        "  env      WINDOWS=w",
+        "  env      FOLDER=f",
+        "  env      FILE=x.env",
+        "  env      OTHER=***",
+        "  env      PATH=./bin",
+        "  env      LD_PRELOAD=./evil.so",
+        "  env      DYLD_INSERT_LIBRARIES=d",
+        "  env      NODE_OPTIONS=-r ./evil.js",
+        "  env      PYTHONSTARTUP=p",
+        "  input    x is by default echo good",
+        "  input    y has no default",
+    ]
 
 
 def test_without_a_terminal_nothing_is_approved_unless_it_is_said_so(playbill: Playbill, project: Path) -> None:
@@ -230,20 +275,24 @@ def test_a_trust_that_means_nothing(inside: Playbill, project: Path, words: list
     assert part in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [(".mcp.json", '{"mcpServers": {"a": {"command": "evil", "envFile": "e"}}}'), ("e", "RUN=evil\n")]
+)
 def test_what_is_approved_is_what_was_shown(
-    project: Path, tmp_path: Path, environment: dict[str, str], playbill: Playbill
+    project: Path, tmp_path: Path, environment: dict[str, str], playbill: Playbill, name: str, text: str
 ) -> None:
-    """The file changes between the question and the answer: the new entry is not approved."""
-    write(project, a={"command": "x"})
+    """The file, or the env file, changes between the question and the answer: what is there now is not approved."""
+    write(project, a={"command": "x", "envFile": "e"})
     code = (
-        "import sys, json\nfrom playbill.actors.cli import trusting\nfrom playbill.actors.cli.app import run\n"
+        "import sys\nfrom playbill.actors.cli import trusting\nfrom playbill.actors.cli.app import run\n"
         "from pathlib import Path\n"
         "def agreed(entry):\n"
-        "    Path('.mcp.json').write_text(json.dumps({'mcpServers': {'a': {'command': 'evil'}}}))\n"
+        "    Path(sys.argv[1]).write_text(sys.argv[2])\n"
         "    return True\n"
         "trusting._agreed = agreed\n"
         "sys.exit(run(['trust', 'a']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    words = [sys.executable, "-c", code, name, text]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False

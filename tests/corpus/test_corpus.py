@@ -6,6 +6,7 @@ What the words of that file expect of a running host (restarts, noise on stdout,
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ class Refused:
 
 _CWD = "working_directory: unknown key (did you mean 'cwd'?)"
 _WORDS = "command: this is more than one word (put the rest into args)"
+_NONE = "tools: an empty list is not read (write tools.include: [] to allow none)"
 _LIST = "tools: a list that is not of names is not read"
 
 TABLE: dict[str, Read | Refused] = {
@@ -72,7 +74,7 @@ TABLE: dict[str, Read | Refused] = {
     "007-names-with-spaces-urlonly.json": Read(3),
     "008-no-wrapper-key.json": Read(1, needs={"continuum": "args[3]: ${CLAUDE_PROJECT_DIR} is not set"}),
     "009-vscode-inputs-trailingcomma.json": Read(
-        1, needs={"home-assistant-mcp": "${input:home-assistant-token} was not supplied (Home Assistant Long-Lived"}
+        1, needs={"home-assistant-mcp": "url: ${input:home-assistant-domain} was not supplied"}
     ),
     "011-vscode-relative-args.json": Read(1),
     "012-vscode-deep-abs-path.json": Read(1),
@@ -100,7 +102,7 @@ TABLE: dict[str, Read | Refused] = {
     "048-server_type-inline-tools-abridged.json": Read(
         3,
         wrong={"file-server": (11, _CWD), "auto-favicon": (35, _CWD), "magicuidesign": (44, _CWD)},
-        warns=(_LIST, _WORDS, _LIST, _WORDS, _WORDS),
+        warns=(_LIST, _WORDS, _NONE, _WORDS, _WORDS),
     ),
     "049-cline-url-names-token-in-args.json": Read(2),
     "053-at-scoped-name-quoted-arg.json": Read(2),
@@ -214,6 +216,21 @@ def test_what_an_entry_lacks_to_be_run_is_named_and_never_passed_on_as_it_stands
     assert lacks.keys() == meant.needs.keys(), lacks
     for each, words in meant.needs.items():
         assert words in lacks[each]
+
+
+NAMED = {
+    name: re.findall(r"naming (?!the )(?:(input) )?([\w.-]*[\w-])", expected) for name, expected in EXPECTED.items()
+}
+"""What an expectation wants an error to name, by its own words; ``input`` before the id of one."""
+
+
+@pytest.mark.parametrize("name", [name for name, wanted in NAMED.items() if wanted])
+def test_an_error_names_what_the_expectation_says_it_names(name: str) -> None:
+    meant = TABLE[name]
+    said = [meant.words] if isinstance(meant, Refused) else [w for _, w in meant.wrong.values()]
+    said += () if isinstance(meant, Refused) else meant.needs.values()
+    for kind, what in NAMED[name]:
+        assert f"${{input:{what}}}" in " ".join(said) if kind else what in " ".join(said), (what, said)
 
 
 @pytest.mark.parametrize("name", REFUSED)

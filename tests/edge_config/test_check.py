@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playbill.actors.edge.config.check import Finding, check_file, check_shadows
@@ -92,6 +95,53 @@ def test_what_looks_wrong_or_would_not_work_here_is_a_warning(file: Path, entry:
     assert found.server == "a"
 
 
+@pytest.mark.parametrize(
+    ("entry", "part"),
+    [
+        (f'"command": "./{"x" * 300}"', "there is no program"),
+        (f'"command": "{"x" * 300}"', "is not found in PATH"),
+        (f'"command": "./run", "cwd": "{"x" * 300}"', "there is no folder"),
+        ('"command": "./shut/run"', "shut/run cannot be looked at"),
+        ('"command": "./run", "cwd": "shut/in"', "shut/in cannot be looked into"),
+    ],
+    ids=["long path", "long name", "long folder", "shut program", "shut folder"],
+)
+def test_what_may_not_be_looked_at_is_a_warning_too(
+    file: Path, monkeypatch: pytest.MonkeyPatch, entry: str, part: str
+) -> None:
+    stat = os.stat
+
+    def refuse(path: Any, *args: Any, **keys: Any) -> os.stat_result:
+        if "/shut/" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *args, **keys)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    (found,) = check(file, f'{{"mcpServers": {{"a": {{{entry}}}}}}}')
+    assert found.severity == "warning"
+    assert part in found.message
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        ("https://", "no host"),
+        ("https://x:99999/", "a port"),
+        ("https://[::1/", "IPv6"),
+        ("x.example", "begins with http"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_an_error_or_a_warning_if_this_machine_makes_it_one(
+    file: Path, value: str, part: str
+) -> None:
+    (found,) = check(file, f'{{"mcpServers": {{"a": {{"serverUrl": "{value}"}}}}}}')
+    assert (found.severity, found.path) == ("error", "mcpServers.a.serverUrl")
+    assert part in found.message
+    (found,) = check(file, '{"mcpServers": {"a": {"url": "${WHERE}"}}}', WHERE=value)
+    assert (found.severity, found.path) == ("warning", "mcpServers.a.url")
+    assert part in found.message
+
+
 def test_everything_that_is_missing_is_found_and_not_only_the_first(file: Path) -> None:
     text = """{"mcpServers": {"a": {
       "command": "./run", "envFile": "none.env",
@@ -147,7 +197,7 @@ def test_an_entry_that_nobody_approved_is_warned_of(file: Path, tmp_path: Path) 
     store = FileStore(file, trust=TrustStore(tmp_path / "trust.json"))
     (found,) = check_file(store, ENVIRON)
     assert "playbill trust 'my a'" in found.message
-    store.approve("my a")
+    store.approve("my a", store.load().get("my a"))
     assert check_file(store, ENVIRON) == []
 
 

@@ -27,7 +27,6 @@ from playbill.actors.edge.config.edit import Draft
 from playbill.actors.edge.config.env_file import read_env_file
 from playbill.actors.edge.config.file import FileStore, MemoryStore
 from playbill.actors.edge.config.read import read_config
-from playbill.actors.edge.config.trust import TrustStore
 from playbill.actors.model.config import Config, ServerEntry
 from playbill.actors.model.edits import AddServer, RemoveServer, SetEnabled, SetTool
 from playbill.actors.model.errors import ConfigError, ServerExists, UnknownServer, WriteFailed
@@ -449,22 +448,6 @@ def test_processes_that_edit_one_file_lose_no_edit(file: Path, processes: list[s
     assert sorted(a.exclude) == sorted(f"{each}{i}" for each in "xy" for i in range(count))
     assert not b.disabled
     assert file.read_text("utf-8").count("// mine") == 1
-
-
-def test_an_unapproved_process_of_a_project_file_is_untrusted_until_it_is_approved(file: Path, tmp_path: Path) -> None:
-    trust = TrustStore(tmp_path / "state" / "trust.json")
-    store = FileStore(file, trust=trust)
-    first = store.load()
-    assert [e.trusted for e in first.servers] == [False, False]
-    assert store.approve("a")
-    assert not store.approve("nope")
-    second = store.load(first)
-    assert [e.trusted for e in second.servers] == [True, False]
-    # A toggle asks nothing; a changed command asks again; what is added through us is approved.
-    third = store.edit([OFF, AddServer(ServerEntry("n", command="x"))], second).config
-    assert [(e.name, e.trusted) for e in third.servers] == [("a", True), ("b", False), ("n", True)]
-    file.write_text(file.read_text("utf-8").replace('"command": "c"', '"command": "rm"'), "utf-8")
-    assert [e.trusted for e in store.load(third).servers] == [False, False, True]
 
 
 def test_a_value_in_memory_is_edited_in_memory() -> None:

@@ -211,6 +211,14 @@ def test_a_path_is_written_as_people_write_it() -> None:
     assert show_path(("mcpServers", "a.b", "env", "X")) == "mcpServers['a.b'].env.X"
 
 
+@pytest.mark.parametrize("gap", ["", " " * 300, "/*" + "x" * 300 + "*/", "\n" * 300], ids=len)
+def test_a_comma_with_no_value_before_it_is_refused_however_far_back_one_looks(gap: str) -> None:
+    for text in (f"[{gap},]", f'{{"a": 1,{gap},}}', f'{{"a":{gap},}}'):
+        with pytest.raises(ConfigError):
+            parse(text)
+    assert parse(f"[1{gap},{gap}]") == [1]
+
+
 def test_a_long_line_with_many_urls_is_read_in_one_go() -> None:
     value = {f"k{i}": ["http://x//y", "/*", "a,]"] for i in range(20_000)}
     assert parse(json.dumps(value)) == value

@@ -88,6 +88,53 @@ def test_a_timeout_is_seconds_below_1000_and_milliseconds_above(written: Any, se
 
 
 @pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('"headers": {"A": "x\\r\\ny"}', "headers.A: a line break cannot be sent in a header"),
+        ('"headers": {"A": "x\\u0000"}', "headers.A: a NUL character"),
+        ('"headers": {"A": "x\\u0007"}', "headers.A: the character U+0007 cannot be sent"),
+        ('"headers": {"A": "Bearer \u2014"}', "headers.A: the character U+2014 cannot be sent"),
+        ('"headers": {"A b": "x"}', "'A b' cannot be the name of a header"),
+        ('"headers": {"A:": "x"}', "'A:' cannot be the name of a header"),
+        ('"headers": {"": "x"}', "'' cannot be"),
+        ('"headers": ["A: x"]', "headers: expected an object of strings, found a list"),
+        ('"headers": {"A": 1}', "headers.A: expected a string, found the number 1"),
+        ('"timeout": 1e999', "timeout: expected a number, found an infinite number"),
+        (f'"timeout": {"9" * 400}', "timeout: expected a number, found a number that is too large"),
+        ('"type": "http", "serverUrl": "https://[::1/"', "IPv6"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_cannot_be_sent_or_meant_is_an_error_with_its_path(keys: str, words: str) -> None:
+    url = "" if "serverUrl" in keys else '"url": "https://x.example/", '
+    (entry,) = read_config(f'{{"mcpServers": {{"a": {{{url}{keys}}}}}}}').servers
+    assert entry.error is not None
+    assert words in entry.error
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://x",
+        "HTTP://x:1/",
+        "http://[::1]:8080/mcp",
+        "https://${HOST}/",
+        "https://x:${PORT}/",
+        "${URL}",
+        "https://u:p@x/?q",
+    ],
+)
+def test_a_url_that_may_lead_somewhere_is_none(url: str) -> None:
+    (entry,) = read_config(f'{{"mcpServers": {{"a": {{"url": "{url}", "headers": {{"X-a_b": "a\\tb ~"}}}}}}}}').servers
+    assert entry.error is None
+
+
+def test_an_empty_list_of_tools_is_told_how_to_allow_none() -> None:
+    (warning,) = read_config('{"mcpServers": {"a": {"command": "c", "tools": []}}}').warnings
+    assert "an empty list is not read (write tools.include: [] to allow none)" in warning
+
+
+@pytest.mark.parametrize(
     ("entry", "message"),
     [
         ({"command": "c", "args": "a b"}, "x.args: expected a list of strings, found a string"),

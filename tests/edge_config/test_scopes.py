@@ -430,9 +430,10 @@ def test_what_a_project_starts_needs_approval_and_what_the_user_wrote_does_not(h
     write(home.user, b="far")
     store = home.store()
     assert {entry.name: entry.trusted for entry in store.load().servers} == {"a": False, "web": True, "b": True}
-    assert store.approve("a")
-    assert store.approve("b")
-    assert not store.approve("nobody")
+    shown = store.load()
+    assert store.approve("a", shown.get("a"))
+    assert store.approve("b", shown.get("b"))
+    assert not store.approve("nobody", None)
     assert all(entry.trusted for entry in store.load().servers)
     assert all(entry.trusted for entry in home.store().load().servers)
 
@@ -442,7 +443,7 @@ def test_what_a_project_starts_needs_approval_and_what_the_user_wrote_does_not(h
     [
         {"command": "other"},
         {"args": ["y"]},
-        {"env": {"A": "1", "B": "1"}},
+        {"env": {"A": "2"}},
         {"cwd": "elsewhere"},
         {"envFile": "evil.env"},
     ],
@@ -452,8 +453,8 @@ def test_an_entry_that_changed_asks_again(home: Home, changed: dict[str, Any]) -
     first = {"command": "c", "args": ["x"], "env": {"A": "1"}}
     write(home.project, a=first)
     store = home.store()
-    store.approve("a")
-    write(home.project, a={**first, "env": {"A": "2"}, "disabled": True, "timeout": 3})
+    store.approve("a", store.load().get("a"))
+    write(home.project, a={**first, "disabled": True, "timeout": 3})
     assert store.load().get("a").trusted  # type: ignore[union-attr]
     write(home.project, a={**first, **changed})
     assert not store.load().get("a").trusted  # type: ignore[union-attr]
@@ -494,4 +495,4 @@ def test_approving_what_may_be_in_a_file_that_cannot_be_read_says_so(home: Home)
     home.project.write_text("{")
     write(home.user, b="far")
     with pytest.raises(ConfigError, match="work/deep"):
-        home.store().approve("a")
+        home.store().approve("a", None)

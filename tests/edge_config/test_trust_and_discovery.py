@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from attrs import evolve
 from playbill.actors.edge.config.discover import Found, discover, user_file
 from playbill.actors.edge.config.trust import TrustStore
-from playbill.actors.model.config import ServerEntry
+from playbill.actors.model.config import InputSpec, ServerEntry
 from playbill.actors.model.errors import WriteFailed
 
 ENTRY = ServerEntry("a", command="c", args=("x",), env={"K": "v"})
@@ -23,11 +24,12 @@ def test_an_approval_is_for_one_entry_of_one_file_as_it_was(tmp_path: Path) -> N
     store.approve(ENTRY, file)
     for fresh in (store, TrustStore(store.path)):
         assert fresh.approved(ENTRY, file)
-        assert fresh.approved(evolve(ENTRY, env={"K": "other"}, exclude=("t",), timeout=3), file)
+        assert fresh.approved(evolve(ENTRY, exclude=("t",), timeout=3, line=7), file)
         for changed in (
             {"command": "d"},
             {"args": ()},
             {"env": {"K": "v", "L": ""}},
+            {"env": {"K": "other"}},
             {"url": "https://h"},
             {"name": "b"},
         ):
@@ -45,13 +47,86 @@ def test_approvals_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     assert "v" not in json.dumps(kept).split('"')
 
 
+def test_an_approval_is_of_the_defaults_of_the_inputs_that_are_referred_to(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "trust.json")
+    file = tmp_path / ".mcp.json"
+    x, y = InputSpec("x", default="good"), InputSpec("y", default="1")
+    entry = ServerEntry("a", command="sh", args=("-c", "${NO_SUCH:-${input:x}}"), inputs=(x, y))
+    store.approve(entry, file)
+    assert store.approved(evolve(entry, inputs=(evolve(y, default="2"), evolve(x, description="d"))), file)
+    assert not store.approved(evolve(entry, inputs=(evolve(x, default="evil"), y)), file)
+    assert not store.approved(evolve(entry, inputs=(evolve(x, default=None), y)), file)
+    assert not store.approved(evolve(entry, inputs=(y,)), file)
+
+
+@pytest.mark.parametrize("name", ["e", "${workspaceFolder}/e"])
+def test_an_approval_is_of_what_is_in_the_env_file(tmp_path: Path, name: str) -> None:
+    store = TrustStore(tmp_path / "s" / "trust.json")
+    file = tmp_path / ".mcp.json"
+    entry = ServerEntry("a", command="${RUN}", env_file=name, source=str(file))
+    store.approve(entry, file)
+    assert store.approved(entry, file), "that it is absent is approved too"
+    (tmp_path / "e").write_text("RUN=good\n")
+    assert not store.approved(entry, file)
+    store.approve(entry, file)
+    assert store.approved(entry, file)
+    (tmp_path / "e").write_text("RUN=evil\n")
+    assert not store.approved(entry, file)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_to_an_approved_file_borrows_no_approval(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "s" / "trust.json")
+    for name in ("mine", "stranger"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "mine" / ".mcp.json"
+    file.write_text("{}")
+    (tmp_path / "stranger" / ".mcp.json").symlink_to(file)
+    (tmp_path / "way").symlink_to("mine")
+    store.approve(ENTRY, file)
+    assert not store.approved(ENTRY, tmp_path / "stranger" / ".mcp.json")
+    assert store.approved(ENTRY, tmp_path / "way" / ".mcp.json"), "the same folder by another way"
+    store.approve(ENTRY, tmp_path / "stranger" / ".mcp.json")
+    assert store.approved(ENTRY, tmp_path / "stranger" / ".mcp.json")
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"approved": 3}', '{"approved": {"f": 3}}', "[" * 100_000])
-def test_a_spoilt_store_approves_nothing_and_can_be_written(tmp_path: Path, text: str) -> None:
+def test_a_spoilt_store_approves_nothing_and_is_not_written_over_until_it_is_mended(tmp_path: Path, text: str) -> None:
     store = TrustStore(tmp_path / "trust.json")
     store.path.write_text(text, "utf-8")
     assert not store.approved(ENTRY, "f")
+    with pytest.raises(WriteFailed, match=r"trust\.json: not written: .*mend it") as told:
+        store.approve(ENTRY, "f")
+    assert "\n" not in str(told.value)
+    assert store.path.read_text("utf-8") == text
+    store.path.write_text('{"approved": {"/g": {"b": "h"}}, "later": [1]}', "utf-8")
     store.approve(ENTRY, "f")
     assert store.approved(ENTRY, "f")
+    kept = json.loads(store.path.read_text("utf-8"))
+    assert (kept["later"], kept["approved"]["/g"]) == ([1], {"b": "h"})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_store_that_is_a_named_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "trust.json")
+    os.mkfifo(store.path)
+    assert not store.approved(ENTRY, "f")
+    with pytest.raises(WriteFailed, match="not a regular file"):
+        store.approve(ENTRY, "f")
+    assert store.path.is_fifo()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_store_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "trust.json")
+    (tmp_path / "dotfiles").mkdir()
+    real = tmp_path / "dotfiles" / "real.json"
+    store.path.symlink_to(real)
+    for name in ("a", "b"):  # the file is made, and then replaced
+        store.approve(evolve(ENTRY, name=name), "f")
+        assert store.path.is_symlink()
+        assert store.approved(evolve(ENTRY, name=name), "f")
+    assert len(json.loads(real.read_text("utf-8"))["approved"]) == 1
 
 
 def test_an_approval_that_cannot_be_kept_says_so(tmp_path: Path) -> None:

@@ -79,9 +79,21 @@ class Person:
         return all(there)
 
 
+class Processes(list[subprocess.Popen[str]]):
+    """The processes of a test, and the folder of what each writes on stderr."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def complaints(self) -> str:
+        """All that they wrote on stderr, for who wants to know why one has died."""
+        return "\n".join(f"{each.name}: {each.read_text()}" for each in sorted(self.folder.iterdir()))
+
+
 @pytest.fixture
-def processes() -> Iterator[list[subprocess.Popen[str]]]:
-    started: list[subprocess.Popen[str]] = []
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    started = Processes(tmp_path_factory.mktemp("complaints"))
     yield started
     for process in started:
         process.send_signal(signal.SIGCONT)
@@ -92,9 +104,10 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
             stream.close()
 
 
-def start(processes: list[subprocess.Popen[str]], *command: object) -> subprocess.Popen[str]:
+def start(processes: Processes, *command: object) -> subprocess.Popen[str]:
     line = [sys.executable, *map(str, command)]
-    process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with (processes.folder / f"process {len(processes)}").open("w") as stderr:
+        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
     processes.append(process)
     return process
 
@@ -116,9 +129,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
-def test_two_hosts_and_a_person_change_one_file_and_nothing_is_lost(
-    project: Project, processes: list[subprocess.Popen[str]]
-) -> None:
+def test_two_hosts_and_a_person_change_one_file_and_nothing_is_lost(project: Project, processes: Processes) -> None:
     names = [f"{prefix}{number}" for prefix in "xy" for number in range(TOGGLES)]
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ["z", *names]]
     project.write(s={**fake(tools=[tools]), "tools": {"exclude": ["z"]}})
@@ -132,7 +143,7 @@ def test_two_hosts_and_a_person_change_one_file_and_nothing_is_lost(
         start(processes, script, file, "y", TOGGLES, "no-watch"),
     ]
     reader = start(processes, "-c", textwrap.dedent(READER), file)
-    assert [hear(each) for each in processes] == ["ready"] * 3
+    assert [hear(each) for each in processes] == ["ready"] * 3, processes.complaints()
     for host in hosts:
         tell(host)
     person, busy = Person(file), list(hosts)
@@ -145,7 +156,7 @@ def test_two_hosts_and_a_person_change_one_file_and_nothing_is_lost(
         # A while to type the next edit, or until one has done all its toggles.
         done, _, _ = select.select([host.stdout for host in busy], [], [], 0.1)
         for host in [host for host in busy if host.stdout in done]:
-            assert hear(host) == "toggled"
+            assert hear(host) == "toggled", processes.complaints()
             busy.remove(host)
     person.save(new=False)
 
@@ -156,9 +167,11 @@ def test_two_hosts_and_a_person_change_one_file_and_nothing_is_lost(
     assert all(person.has(text, number) for number in range(person.count))
     for host in hosts:
         tell(host)
-    answers = [json.loads(hear(host)) for host in hosts]
+    said = [hear(host) for host in hosts]
+    assert all(said), processes.complaints()
+    answers = [json.loads(each) for each in said]
     assert [set(each["hidden"]) for each in answers] == [{"z", *names}] * 2  # the person's tools, no server has
-    assert [host.wait(PATIENCE) for host in hosts] == [0, 0]
+    assert [host.wait(PATIENCE) for host in hosts] == [0, 0], processes.complaints()
     assert reader.stdin is not None
     reader.stdin.close()
     read = int(hear(reader))

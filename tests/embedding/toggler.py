@@ -11,7 +11,7 @@ import json
 import sys
 
 import trio
-from playbill.actors import ConfigError, open_host
+from playbill.actors import ConfigError, OperationTimeout, WriteFailed, open_host
 
 
 async def told_to() -> None:
@@ -31,7 +31,11 @@ async def main(path: str, prefix: str, count: int, watch: bool) -> None:
                 try:
                     snapshot = await host.tool_set_enabled("s", f"{prefix}{number}", False)
                     break
-                except ConfigError:
+                except (ConfigError, WriteFailed):
+                    refused += 1  # half a file of the editor's, or the other host has the lock
+                except OperationTimeout as late:
+                    if late.applied is not False:
+                        raise
                     refused += 1
             tool = snapshot.model.tool("s", f"{prefix}{number}")
             assert tool is not None

@@ -73,6 +73,26 @@ async def test_a_projects_server_is_never_started_before_it_is_trusted(
         assert servers.alive == {"far": 1}
 
 
+async def test_a_text_that_nobody_was_shown_is_not_approved(
+    opened: Open, files: Files, servers: ScriptedServers
+) -> None:
+    files.write(files.project, "near")
+    async with opened(servers, files.store) as host:
+        files.write(files.project, near={"command": "near", "args": ["--evil"]}, late={"command": "late"})
+        with pytest.raises(ConfigError, match="'near' was not approved: it has changed since it was shown; look again"):
+            await host.trust("near")
+        near = host.snapshot().model.server("near")
+        assert (near.phase, near.args) == ("untrusted", ("--evil",)), "what is there now is shown"
+        await trio.sleep(600)
+        assert servers.spawns == {}
+        await host.trust("near")
+        assert await host.ready(require=["near"], timeout=5)
+        files.write(files.project, "near", "late", far={"command": "far"})
+        with pytest.raises(ConfigError, match="look again"):
+            await host.trust("far")
+        assert host.snapshot().model.server("far").phase == "untrusted"
+
+
 async def test_what_another_process_approves_is_started_by_a_look(
     opened: Open, files: Files, servers: ScriptedServers
 ) -> None:
@@ -115,7 +135,7 @@ async def test_each_server_says_its_file_edits_go_there_and_what_was_hidden_come
 async def test_a_broken_file_is_told_and_hides_nothing(opened: Open, files: Files, servers: ScriptedServers) -> None:
     files.write(files.project, "near")
     files.write(files.user, "far")
-    files.store.approve("near")
+    files.store.approve("near", files.store.load().get("near"))
     async with opened(servers, files.store) as host:
         assert await host.ready(timeout=5)
         good = files.project.read_text()

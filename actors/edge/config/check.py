@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Literal
@@ -21,6 +22,7 @@ from .entry import EntryRead, read_entry
 from .expand import ExpandError, InputMissing, expand
 from .file import FileStore
 from .jsonc_walk import Member, Path, locate, members, show_path
+from .keys import url_wrong
 from .read import Document
 from .shape import lines_of, twice
 
@@ -223,22 +225,27 @@ def _machine(at: _At, entry: ServerEntry, environ: Mapping[str, str] | None) -> 
             missing = True
     else:
         return
-    if entry.command is None:
-        return
 
     def known(text: str | None) -> bool:
         """Whether what a text was expanded to is what it will be."""
         return not (missing and text is not None and "${" in text)
 
+    if entry.command is None:
+        wrong = url_wrong(expanded.url or "") if "${" in (entry.url or "") and known(entry.url) else None
+        if wrong is not None:
+            yield at("warning", _written(at, entry, "url"), wrong)
+        return
     folder = FilePath(expanded.cwd or ".")
     if not known(entry.cwd):
         return
-    if not folder.is_dir():
-        yield at("warning", ("cwd",) if entry.cwd is not None else (), f"there is no folder {folder}")
+    kind = _kind(folder)
+    if kind != stat.S_IFDIR:
+        why = f"{folder} cannot be looked into" if kind is None else f"there is no folder {folder}"
+        yield at("warning", ("cwd",) if entry.cwd is not None else (), why)
     elif expanded.command and known(entry.command) and known(entry.env.get("PATH")):
-        why = _not_found(expanded.command, folder, expanded.env.get("PATH", os.defpath))
-        if why is not None:
-            yield at("warning", ("command",), why)
+        unfound = _not_found(expanded.command, folder, expanded.env.get("PATH", os.defpath))
+        if unfound is not None:
+            yield at("warning", ("command",), unfound)
 
 
 def _written(at: _At, entry: ServerEntry, shown: str) -> Path:
@@ -255,10 +262,21 @@ def _written(at: _At, entry: ServerEntry, shown: str) -> Path:
     return ()
 
 
+def _kind(path: FilePath) -> int | None:
+    """What is at a path, as `stat.S_IFMT` says; 0 when nothing is, None when we may not even know."""
+    try:
+        return stat.S_IFMT(path.stat().st_mode)
+    except PermissionError:
+        return None
+    except (OSError, ValueError):
+        return 0
+
+
 def _not_found(command: str, folder: FilePath, path: str) -> str | None:
     if os.sep in command or (os.altsep and os.altsep in command):
         there = folder / command
-        if not there.is_file():
-            return f"there is no program {there}"
+        kind = _kind(there)
+        if kind != stat.S_IFREG:
+            return f"{there} cannot be looked at" if kind is None else f"there is no program {there}"
         return None if os.access(there, os.X_OK) else f"{there} is not executable"
     return None if shutil.which(command, path=path) else f"{command!r} is not found in PATH"

@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from ...model.config import InputSpec, ServerEntry
 from ...model.nearest import nearest
 from .jsonc_walk import Path, Twice, show_path
-from .keys import ENTRY_KEYS, TOOL_KEYS, Problem, Written, kind_of, structure
+from .keys import ENTRY_KEYS, TOOL_KEYS, Problem, Written, kind_of, structure, url_wrong
 
 __all__ = [
     "EXCLUDES",
@@ -183,7 +183,9 @@ def read_entry(
     allowed: tuple[str, ...] | None = None
     if isinstance(tools, list):
         allowed = allow_list(tools)
-        if allowed is None and "*" not in tools:
+        if not tools:
+            warnings.append(Problem(("tools",), "an empty list is not read (write tools.include: [] to allow none)"))
+        elif allowed is None and "*" not in tools:
             warnings.append(
                 Problem(("tools",), "a list that is not of names is not read (write tools.exclude or tools.include)")
             )
@@ -223,8 +225,10 @@ def read_entry(
         problems.append(Problem(("command",), "expected a program, found an empty string"))
     elif command is not None and not written.args and re.fullmatch(r"[\w.-]+ .*\S.*", command):
         warnings.append(Problem(("command",), "this is more than one word (put the rest into args)"))
-    if url is not None and not re.match(r"https?://|\$\{", url, re.IGNORECASE):
-        problems.append(Problem((url_key,), "expected a URL that begins with http:// or https://"))
+    if url is not None and not re.match(r"(https?://.*)?\$\{", url, re.IGNORECASE | re.DOTALL):
+        wrong = url_wrong(url)
+        if wrong is not None:
+            problems.append(Problem((url_key,), wrong))
     lists = (written.tools.include, written.enabled_tools, written.include_tools, allowed)
     entry = ServerEntry(
         name,

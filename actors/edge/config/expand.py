@@ -303,6 +303,8 @@ def expand(
             raise ExpandError(str(file), "envFile", str(wrong)) from None
     for name in entry.env:
         own_value(name)
+    # Before the headers: where to go is what a person is asked for first.
+    url = None if entry.url is None else texts.expand(entry.url, "url")
     args = tuple(texts.expand(arg, f"args[{i}]") for i, arg in enumerate(entry.args))
     headers = {key: texts.expand(value, show_path(("headers", key))) for key, value in entry.headers.items()}
     more = (outer if inherit else ()) if isinstance(inherit, bool) else inherit
@@ -314,7 +316,7 @@ def expand(
         args=args,
         env=env,
         cwd=str(base if entry.cwd is None else base / texts.expand(entry.cwd, "cwd")),
-        url=None if entry.url is None else texts.expand(entry.url, "url"),
+        url=url,
         headers=headers,
         secrets=texts.secrets | _written_secrets(own, from_file, headers),
     )

@@ -38,7 +38,7 @@ from .jsonc import decode
 from .lock import LockFailed, LockHeld, locked
 from .read import Document, Reader
 from .regular import read_regular
-from .trust import TrustStore
+from .trust import TrustStore, check_shown
 
 __all__ = ["FileStore", "MemoryStore"]
 
@@ -133,19 +133,24 @@ class FileStore:
                 return done
         raise WriteFailed(str(self.path), "another program keeps writing it")
 
-    def approve(self, name: str) -> bool:
-        """Let an entry of a discovered file be started from now on, as it is in the file now.
+    def approve(self, name: str, shown: ServerEntry | None) -> bool:
+        """Let an entry of a discovered file be started from now on, if it still is what was shown.
+
+        Args:
+            name: the entry's.
+            shown: the entry as whoever approves it was shown it; None when no such server was.
 
         Returns:
             False when there is no such entry.
 
         Raises:
-            ConfigError: the file cannot be read.
+            ConfigError: the file cannot be read, or the entry has changed.
             WriteFailed: the approval cannot be kept.
         """
         entry = self.load().get(name)
         if entry is None:
             return False
+        check_shown(shown, entry)
         if self._trust is not None:
             self._trust.approve(entry, self.path)
         return True
@@ -231,7 +236,8 @@ class FileStore:
         draft, refused = self._draft(document, edits)
         if draft.finish().source.text != document.source.text:
             return None
-        return Edited(document.config, refused, wrote=False)
+        config, refused = self._approve_added(edits, refused, document)
+        return Edited(config, refused, wrote=False)
 
     def _draft(self, document: Document, edits: Sequence[Edit]) -> tuple[Draft, tuple[PlaybillError | None, ...]]:
         draft = Draft(self._reader, document)
@@ -259,7 +265,8 @@ class FileStore:
         done = draft.finish()
         new = done.source.text.encode()
         if new == data or done.source.text == document.source.text:
-            return Edited(document.config, refused, wrote=False)
+            config, refused = self._approve_added(edits, refused, document)
+            return Edited(config, refused, wrote=False)
         if not self._replace(target, data, new):
             return None
         self._last = (new, done)
@@ -314,7 +321,9 @@ class FileStore:
                 except PlaybillError as error:
                     told[index] = error
         servers = tuple(e if e.trusted or not self._trusted(e) else evolve(e, trusted=True) for e in config.servers)
-        return evolve(config, servers=servers), tuple(told)
+        if any(new is not old for new, old in zip(servers, config.servers, strict=True)):
+            config = evolve(config, servers=servers)
+        return config, tuple(told)
 
 
 def _is_missing(error: ConfigError) -> bool:
@@ -373,9 +382,15 @@ class MemoryStore:
         """As `Store.watched`: nobody changes it but who holds it."""
         return ()
 
-    def approve(self, name: str) -> bool:
-        """Trust an entry; False when there is no such entry."""
+    def approve(self, name: str, shown: ServerEntry | None) -> bool:
+        """As `Store.approve`.
+
+        Raises:
+            ConfigError: the entry is not what was shown.
+        """
         entries = self.config.servers
+        if (entry := self.config.get(name)) is not None:
+            check_shown(shown, entry)
         servers = tuple(evolve(each, trusted=True) if each.name == name else each for each in entries)
         self.config = evolve(self.config, servers=servers)
         return self.config.get(name) is not None

@@ -71,12 +71,7 @@ def decode(data: bytes, file: str | None = None) -> str:
     Raises:
         ConfigError: it is empty, UTF-16 or UTF-32, or not UTF-8 (with the place of the first wrong byte).
     """
-    for mark, name in (
-        (b"\xff\xfe\0\0", "UTF-32"),
-        (b"\0\0\xfe\xff", "UTF-32"),
-        (b"\xff\xfe", "UTF-16"),
-        (b"\xfe\xff", "UTF-16"),
-    ):
+    for mark, name in _MARKS:
         if data.startswith(mark):
             raise ConfigError(f"the file is {name}; save it as UTF-8", file=file, line=1, column=1)
     if b"\0" in data[:2] and data.strip(b"\0"):
@@ -138,7 +133,10 @@ def _without_commas(text: str) -> str:
             continue
         known = at + 1
         # A comma with no value before it stays, and is an error.
-        if text[max(0, at - 200) : at].rstrip(" \t\r\n")[-1:] not in ("[", "{", ",", ":"):
+        before = at - 1
+        while before >= 0 and text[before] in " \t\r\n":
+            before -= 1
+        if text[max(0, before)] not in "[{,:":
             parts += (text[done:at], " ")
             done = known
     parts.append(text[done:])

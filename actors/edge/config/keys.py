@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NewType
+from urllib.parse import urlsplit
 
 from attrs import define, field, fields, frozen
 from cattrs import Converter
@@ -21,7 +22,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from ...model.nearest import nearest
 from .jsonc_walk import Path
 
-__all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure"]
+__all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure", "url_wrong"]
 
 _TYPES = {
     "stdio": "stdio",
@@ -31,6 +32,10 @@ _TYPES = {
     "remote": "http",
     "sse": "sse",
 }
+
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z").match
+_UNSENDABLE = re.compile(r"[^\t\x20-\x7e]").search
 
 
 @frozen
@@ -64,6 +69,8 @@ def kind_of(value: Any) -> str:
         case str():
             return "a string"
         case int() | float():
+            if not _finite(value):
+                return "an infinite number" if isinstance(value, float) else "a number that is too large"
             return f"the number {value:g}" if abs(value) < 1e15 else "a number"
         case list():
             return "a list"
@@ -109,6 +116,41 @@ def _mapping(value: Any) -> dict[str, str]:
     return out
 
 
+def _headers(value: Any) -> dict[str, str]:
+    """As `_mapping`, and such as can be sent (RFC 9110, 5.1 and 5.5; in ASCII, as whatever else is not read alike)."""
+    out = _mapping(value)
+    for name, text in out.items():
+        if not _TOKEN(name):
+            raise _Wrong(f"{name!r} cannot be the name of a header", (name,))
+        bad = _UNSENDABLE(text)
+        if bad is not None:
+            what = "a line break" if bad[0] in "\r\n" else f"the character U+{ord(bad[0]):04X}"
+            raise _Wrong(f"{what} cannot be sent in a header", (name,))
+    return out
+
+
+def url_wrong(url: str) -> str | None:
+    """Why a URL leads nowhere, in one line without its text; None when it may well lead somewhere.
+
+    Args:
+        url: with all that it refers to put in.
+    """
+    if not re.match(r"https?://", url, re.IGNORECASE):
+        return "expected a URL that begins with http:// or https://"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return "expected a URL, found an IPv6 address in it that is none"
+    try:
+        port = parts.port
+    except ValueError:
+        return "expected a URL, found a port in it that is no number up to 65535"
+    if not host:
+        return "expected a URL, found no host in it"
+    return "expected a URL, found the port 0 in it" if port == 0 else None
+
+
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Wrong(f"expected an object, found {kind_of(value)}")
@@ -149,6 +191,7 @@ def _seconds(value: Any) -> float:
 
 
 Command = NewType("Command", str)
+Headers = NewType("Headers", dict[str, str])
 Transport = NewType("Transport", str)
 
 
@@ -184,7 +227,7 @@ class Written:
     url: str | None = None
     server_url: str | None = None
     http_url: str | None = None
-    headers: dict[str, str] = field(factory=dict)
+    headers: Headers = field(factory=lambda: Headers({}))
     disabled: bool = False
     enabled: bool = True
     is_active: bool = True
@@ -228,6 +271,7 @@ def _converter(detailed: bool) -> Converter:
         (Transport, _transport),
         (tuple[str, ...], _strings),
         (dict[str, str], _mapping),
+        (Headers, _headers),
     ]
     for kind, hook in made:
         converter.register_structure_hook_func(partial(operator.eq, kind), partial(_call, hook))

@@ -185,17 +185,17 @@ class ScopedStore:
         """
         raise ConfigError("this host reads its configuration from files: edit those and reload", file=str(self.user))
 
-    def approve(self, name: str) -> bool:
+    def approve(self, name: str, shown: ServerEntry | None) -> bool:
         """As `Store.approve`: the entry of that name that is in force.
 
         Raises:
-            ConfigError: its file, or any when no entry is found, cannot be read.
+            ConfigError: its file, or any when no entry is found, cannot be read; or the entry has changed.
             WriteFailed: the approval cannot be kept.
         """
         view = self._look(None)
         part = view.part_of(name)
         if part is not None:
-            return part.store.approve(name)
+            return part.store.approve(name, shown)
         if (error := view.error()) is not None:
             raise error
         return False

@@ -2,7 +2,9 @@
 
 A list is edited under the alias the person uses; ours (``tools.exclude``, ``tools.pin``) is made when there is none, and goes
 again when it is empty, unless there is a comment in it. Of ``disabled``, ``enabled`` and ``isActive`` the one that is there is
-set; a ``disabled`` that comes last, where we put it, is removed again.
+set; a ``disabled`` that comes last, where we put it, is removed again. What was there before us is not: a ``false`` that comes
+last becomes `` true``, in the same five bytes, and an empty list or object of ours is filled as ``[ "t" ]``, so that the
+opposite edit knows them, and puts back what was there.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from ...model.config import ServerEntry
 from ...model.edits import SetEnabled, SetPin, SetTool
 from .entry import EXCLUDES, INCLUDES, PIN, allow_list
 from .jsonc import Source, scan
-from .jsonc_walk import Path, items, locate, members
-from .span_edit import Change, add_item, add_member, apply, has_comment, remove, set_value
+from .jsonc_walk import Member, Path, items, locate, members
+from .span_edit import Change, add_item, add_member, apply, has_comment, remove, set_value, wider
 
 __all__ = ["TOUCHED", "EntryEdit", "Slice", "edit_slice"]
 
@@ -63,7 +65,7 @@ class Slice:
         else:
             within = locate(self.source, parent, self.at)
             assert within is not None
-            self.change(add_member(self.source, within.at, str(last), value))
+            self.change(_marked(within, add_member(self.source, within.at, str(last), value)))
 
     def drop(self, path: Path) -> None:
         """Remove a member."""
@@ -78,7 +80,8 @@ class Slice:
         if there is None or there.value is None:
             self.put(path, [item])
         else:
-            self.change(add_item(self.source, there.at, item))
+            change = add_item(self.source, there.at, item)
+            self.change(_marked(there, change) if path in (EXCLUDES[0], PIN) else change)
 
     def discard(self, path: Path, item: str, *, tidy: bool) -> None:
         """Remove from a list, as often as it is in it; what is left empty goes too if it is ``tidy``."""
@@ -86,18 +89,32 @@ class Slice:
             there = locate(self.source, path, self.at)
             assert there is not None
             inner, _ = items(self.source, there.at)
+            ours = self._ours(there)
             self.change(remove(self.source, there.at, [each.value for each in inner].index(item)))
-            if tidy:
+            if tidy and ours:
                 self._tidy(path)
 
     def _tidy(self, path: Path) -> None:
-        """Remove an empty list, and the object around it if that is empty then, unless a comment is in it."""
+        """Remove an empty list, and the object of ours around it if that is empty then, unless a comment is in it."""
         while path:
             there = locate(self.source, path, self.at)
             if there is None or there.value or has_comment(self.source, there.start, there.end):
                 return
+            within = locate(self.source, path[:-1], self.at)
+            assert within is not None
+            ours = self._ours(within)
             self.drop(path)
-            path = path[:-1]
+            path = path[:-1] if ours else ()
+
+    def _ours(self, there: Member) -> bool:
+        """Whether a list or object is written as we make one: nothing is between its bracket and what is first in it."""
+        return not self.source.text[there.at + 1].isspace()
+
+
+def _marked(within: Member, change: Change) -> Change:
+    """An addition to a list or object that was there empty: with space around it, so that it is not taken for ours."""
+    fresh = not within.value and change.at == within.at + 1 and not change.new[0].isspace()
+    return change._replace(new=f" {change.new} ") if fresh else change
 
 
 def _last_there(slice_: Slice, paths: Iterable[Path]) -> Path | None:
@@ -136,16 +153,22 @@ def _set_enabled(slice_: Slice, edit: SetEnabled, entry: ServerEntry) -> None:
     switches = [(key,) for key in ("enabled", "isActive") if slice_.value((key,)) is not None]
     if entry.disabled is not edit.on:
         return
+    inner, _ = members(slice_.source, slice_.at)
+    last = inner[-1]
+    blanks = wider(slice_.source, inner) if last.key == "disabled" else None
     if not edit.on:
         if disabled is None and switches:
             slice_.put(switches[0], False)
+        elif disabled is False and blanks is not None:
+            slice_.change(Change(last.at, last.end, " true"))
         else:
             slice_.put(("disabled",), True)
         return
     if disabled:
-        inner, _ = members(slice_.source, slice_.at)
-        if inner[-1].key == "disabled":
-            slice_.drop(("disabled",))  # where we put it ourselves
+        if blanks == 0:
+            slice_.drop(("disabled",))  # as we put it there ourselves
+        elif blanks:
+            slice_.change(Change(last.at - 1, last.end, "false"))
         else:
             slice_.put(("disabled",), False)
     for switch in switches:

@@ -16,7 +16,18 @@ from typing import Any, NamedTuple
 from .jsonc import Source
 from .jsonc_walk import Member, items, members
 
-__all__ = ["Change", "add_item", "add_member", "apply", "dump", "has_comment", "remove", "render_at", "set_value"]
+__all__ = [
+    "Change",
+    "add_item",
+    "add_member",
+    "apply",
+    "dump",
+    "has_comment",
+    "remove",
+    "render_at",
+    "set_value",
+    "wider",
+]
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _COLON = re.compile(r'"([ \t]*:[ \t]*)$')
@@ -138,8 +149,7 @@ def add_member(source: Source, at: int, key: str, value: Any, *, lines: bool = F
         lines: the value's own members go on lines of their own where the new member does.
     """
     inner, close = _inside(source, at)
-    colon = _COLON.search(source.text[inner[-1].start : inner[-1].at]) if inner else None
-    between = colon[1] if colon else ": " if _spaced(source) else ":"
+    between = _between(source, inner)
     unit = _unit(source, at, inner)
     own = _on_lines(source, inner, at)
     indent = _indent(source, inner[-1].start) if inner else _indent(source, at) + unit
@@ -148,6 +158,30 @@ def add_member(source: Source, at: int, key: str, value: Any, *, lines: bool = F
     else:
         text = dump(value, spaced=_spaced(source))
     return _insert(source, at, inner, close, dump(key) + between + text, indent if own else None)
+
+
+def _between(source: Source, inner: list[Member]) -> str:
+    """What a new member has between its key and its value: the same as the last one."""
+    colon = _COLON.search(source.text[inner[-1].start : inner[-1].at]) if inner else None
+    return colon[1] if colon else ": " if _spaced(source) else ":"
+
+
+def wider(source: Source, inner: list[Member]) -> int | None:
+    """By how many blanks the value of the last member stands further from its key than `add_member` would put it.
+
+    Args:
+        source: the text.
+        inner: the members of an object; there are some.
+
+    Returns:
+        0 when it stands just so; None when it stands in another way.
+    """
+    colon = _COLON.search(source.text[inner[-1].start : inner[-1].at])
+    usual = _between(source, inner[:-1])
+    if colon is None or not colon[1].startswith(usual):
+        return None
+    more = colon[1][len(usual) :]
+    return None if more.strip(" ") else len(more)
 
 
 def add_item(source: Source, at: int, value: Any) -> Change:

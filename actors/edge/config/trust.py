@@ -1,8 +1,12 @@
 """Which servers of discovered files a person has approved.
 
 A project's ``.mcp.json`` comes with the project, so what it starts is asked about first. An approval is for one entry of one
-file, as it was: a hash of its command, args, the names in its env, and its url; of its cwd and envFile too where it has them,
-as they decide what a command is. Change one of them and it is asked about again.
+file, as it was: a hash of all that decides what runs. That is its command, args, env, url, cwd and envFile as written; what the
+file declares as the default of each input they refer to; and what is in the env file. Change one of them and it is asked about
+again. A hash, and never a value, is all that is kept.
+
+The file is its place: its folder as it really is, and its name there. Where a ``.mcp.json`` that is a link leads to does not
+count, as relative paths in it are those of the folder that it lies in: a link to an approved file borrows no approval.
 """
 
 from __future__ import annotations
@@ -16,25 +20,73 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
-from ...model.config import ServerEntry
-from ...model.errors import WriteFailed
+from ...model.config import InputSpec, ServerEntry
+from ...model.errors import ConfigError, WriteFailed
 from .atomic import write_atomic
+from .expand import ExpandError, expand
+from .regular import read_regular
 
-__all__ = ["TrustStore", "fingerprint"]
+__all__ = ["TrustStore", "check_shown", "fingerprint", "inputs_of"]
 
 
 def fingerprint(entry: ServerEntry) -> str:
-    """The hash an approval is of: hex SHA-256 of command, args, sorted env keys, url, and cwd and envFile if there are any."""
-    said = [entry.command, list(entry.args), sorted(entry.env), entry.url]
-    if entry.cwd is not None or entry.env_file is not None:
-        said += [entry.cwd, entry.env_file]
+    """The hash an approval is of: hex SHA-256 of what decides what an entry runs (see the module).
+
+    Reads the entry's env file, if it has one: in a thread of its own where that may not wait. Never raises.
+    """
+    said = [
+        *(entry.command, entry.args, sorted(entry.env.items()), entry.url, entry.cwd, entry.env_file),
+        _env_file(entry),
+        [(each.id, each.default) for each in inputs_of(entry)],
+    ]
     return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
+
+
+def inputs_of(entry: ServerEntry) -> list[InputSpec]:
+    """The inputs that the file declares and that an entry's command, args, env, cwd, envFile or url refer to, by id."""
+    texts = [entry.command, *entry.args, *entry.env.values(), entry.url, entry.cwd, entry.env_file]
+    found = {each.id: each for each in entry.inputs if any(f"${{input:{each.id}}}" in text for text in texts if text)}
+    return [found[id_] for id_ in sorted(found)]
+
+
+def check_shown(shown: ServerEntry | None, entry: ServerEntry) -> None:
+    """Whether an entry, as it reads now, may be approved by who was shown another reading of it.
+
+    Args:
+        shown: what was shown; None when no server of that name was.
+        entry: as it reads now.
+
+    Raises:
+        ConfigError: it would run something else, or comes from another file.
+    """
+    same = shown is not None and shown.source == entry.source and shown.server is entry.server
+    if shown is None or not same or fingerprint(shown) != fingerprint(entry):
+        why = f"server {entry.name!r} was not approved: it has changed since it was shown; look again"
+        raise ConfigError(why, file=entry.source, line=entry.line)
+
+
+def _env_file(entry: ServerEntry) -> str | None:
+    """What is in an entry's env file, as a hash; a word when it cannot be had; None without one."""
+    if entry.env_file is None:
+        return None
+    try:
+        # Its path is expanded as one of a folder is, and before any env of the entry's own.
+        path = expand(ServerEntry(entry.name, cwd=entry.env_file, inputs=entry.inputs, source=entry.source)).cwd
+        return hashlib.sha256(read_regular(Path(path or ""))).hexdigest()
+    except (ExpandError, OSError, ValueError):
+        return "absent"
+
+
+def _place(file: str | Path) -> str:
+    folder, name = os.path.split(os.path.abspath(file))  # noqa: PTH100 — `Path` has no call that follows no last link
+    return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
 
 
 class TrustStore:
     """The approvals of one person, kept as JSON: ``{"approved": {FILE: {SERVER: HASH}}}``, mode 0600.
 
-    A store that is missing or spoilt approves nothing.
+    A store that is missing, spoilt or unreadable approves nothing. Nothing is written over one that cannot be read: it may
+    hold what a person approved. Keys that we do not know are kept, and a link to the file stays one.
 
     Args:
         path: the file; None for ``trust.json`` in the user's state folder of playbill.
@@ -48,30 +100,38 @@ class TrustStore:
 
     def approved(self, entry: ServerEntry, file: str | Path) -> bool:
         """Whether an entry of a file was approved as it is now."""
-        return self._load().get(os.path.realpath(file), {}).get(entry.name) == fingerprint(entry)
+        kept = self._load().get(_place(file), {}).get(entry.name)
+        return kept is not None and kept == fingerprint(entry)
 
     def fingerprint(self, file: str | Path) -> str:
         """A hash of all approvals of a file as they now are. Never raises."""
-        said = sorted(self._load().get(os.path.realpath(file), {}).items())
+        said = sorted(self._load().get(_place(file), {}).items())
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
-    def approve(self, entry: ServerEntry, file: str | Path) -> None:
+    def approve(self, entry: ServerEntry, file: str | Path, shown: str | None = None) -> None:
         """Approve an entry of a file as it is now.
+
+        Args:
+            entry: what is approved.
+            file: where it is.
+            shown: its `fingerprint` when it was shown, so that no other env file is approved; None for that of now.
 
         Raises:
             WriteFailed: the approval cannot be kept.
         """
-        if self.approved(entry, file):
+        said = fingerprint(entry) if shown is None else shown
+        place = _place(file)
+        if self._load().get(place, {}).get(entry.name) == said:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with FileLock(
-                self.path.with_name(self.path.name + ".lock"), timeout=self._lock_timeout, thread_local=False
-            ):
-                approved = {name: dict(entries) for name, entries in self._load().items()}
-                approved.setdefault(os.path.realpath(file), {})[entry.name] = fingerprint(entry)
-                text = json.dumps({"approved": approved}, indent=2, sort_keys=True)
-                write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
+            target = Path(os.path.realpath(self.path))
+            lock = target.with_name(target.name + ".lock")
+            with FileLock(lock, timeout=self._lock_timeout, thread_local=False):
+                kept = self._read()
+                kept["approved"].setdefault(place, {})[entry.name] = said
+                text = json.dumps(kept, indent=2, sort_keys=True)
+                write_atomic(target, text.encode("utf-8", "surrogatepass") + b"\n")
         except Timeout:
             why = f"another process has held its lock for more than {self._lock_timeout:g} s"
             raise WriteFailed(str(self.path), why) from None
@@ -85,12 +145,28 @@ class TrustStore:
             return {}
         stamp = (there.st_mtime_ns, there.st_size, there.st_ino)
         if self._seen[0] != stamp:
-            self._seen = (stamp, self._parse())
+            try:
+                approved = self._read()["approved"]
+            except (OSError, WriteFailed):
+                approved = {}
+            self._seen = (stamp, approved)
         return self._seen[1]
 
-    def _parse(self) -> dict[str, dict[str, str]]:
+    def _read(self) -> dict[str, Any]:
+        """The whole document, with its ``approved``; a new one when there is none.
+
+        Raises:
+            WriteFailed: it is no such document, so that nothing may be written over it.
+            OSError: it cannot be read.
+        """
         try:
-            found = json.loads(self.path.read_bytes())["approved"]
-            return {file: dict(entries) for file, entries in found.items()}
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return {}
+            found: Any = json.loads(read_regular(self.path))
+        except FileNotFoundError:
+            return {"approved": {}}
+        except (ValueError, RecursionError):
+            found = None
+        approved = found.setdefault("approved", {}) if isinstance(found, dict) else None
+        if not isinstance(approved, dict) or not all(isinstance(each, dict) for each in approved.values()):
+            raise WriteFailed(str(self.path), "what is there is not a list of approvals: mend it, or remove it")
+        document: dict[str, Any] = found
+        return document
