@@ -39,20 +39,6 @@ _Quiet = Annotated[
 
 @Parameter(name="*")
 @frozen(kw_only=True)
-class Options:
-    """The options of the verbs that look or call."""
-
-    config: _Config = None
-    scope: _Scope = None
-    json: _Json = False
-    quiet: _Quiet = False
-    timeout: Annotated[
-        float | None, Parameter(validator=_positive, help="Seconds to wait for servers and answers.")
-    ] = None
-
-
-@Parameter(name="*")
-@frozen(kw_only=True)
 class EditOptions:
     """The options of the verbs that edit or check a config, and start nothing."""
 
@@ -60,6 +46,16 @@ class EditOptions:
     scope: _Scope = None
     json: _Json = False
     quiet: _Quiet = False
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class Options(EditOptions):
+    """The options of the verbs that look or call."""
+
+    timeout: Annotated[
+        float | None, Parameter(validator=_positive, help="Seconds to wait for servers and answers.")
+    ] = None
 
 
 @Parameter(name="*")

@@ -20,6 +20,8 @@ import trio
 from playbill.actors.edge.wire.session import make_connect
 from playbill.actors.model.config import ServerEntry
 
+from ..processes import marked
+
 PATIENCE = 20.0
 FAKE = str(Path(__file__).with_name("fake_server.py"))
 
@@ -34,18 +36,6 @@ def expand_as_written(entry: ServerEntry) -> Any:
         headers=dict(entry.headers),
         secrets={value for key, value in entry.env.items() if key.startswith("SECRET")},
     )
-
-
-def marked(mark: str) -> list[int]:
-    """The living processes whose environment has that mark (zombies have none)."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 def zombies() -> list[int]:

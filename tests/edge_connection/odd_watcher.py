@@ -1,7 +1,8 @@
 """The watcher as on another system, and watched itself: odd_watcher.py WATCHER LOG OPTION,OPTION… HOST
 
 Options: no_pidfd (a Python without them), old_kernel (a kernel without them), no_lists (of children), no_subreaper (not Linux),
-slow_exec, slow_chdir (it takes half a second). In the log is each signal that was sent, and each process that was reaped.
+slow_exec, slow_chdir (until there is a file LOG.go), no_setsid (a C library without it).
+In the log is each signal that was sent, and each process that was reaped.
 """
 
 import errno
@@ -48,11 +49,20 @@ if "no_subreaper" in options:
     names["LIBC"] = None
     names["children_of"] = lambda pid: []
     names["descendants"] = set
+
+
+def held(what):
+    """Say so in the log, and go on when there is a file beside it."""
+    os.write(LOG, f"{what} {os.getpid()}\n".encode())
+    while not os.path.exists(log + ".go"):
+        time.sleep(0.005)
+
+
 if "slow_exec" in options:
     execute = names["execute"]
 
     def slowly(*args):
-        time.sleep(0.5)
+        held("executes")
         return execute(*args)
 
     names["execute"] = slowly
@@ -60,8 +70,15 @@ if "slow_chdir" in options:
     chdir = os.chdir
 
     def slow_chdir(folder):
-        time.sleep(0.5 if folder != "/" else 0)
+        if folder != "/":
+            held("enters")
         chdir(folder)
 
     os.chdir = slow_chdir
+if "no_setsid" in options:
+
+    def not_here(*args, **kwargs):
+        raise NotImplementedError("setsid parameter is not supported")
+
+    os.posix_spawn = not_here
 names["main"]()

@@ -24,7 +24,8 @@ from playbill.actors.edge.wire.warden import open_warden
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 
-from .conftest import Connector, expand_as_written, marked
+from ..processes import marked, parent_of
+from .conftest import Connector, expand_as_written
 
 Fake = Callable[..., ServerEntry]
 Patience = Callable[[], Any]
@@ -353,10 +354,6 @@ async def test_the_parent_of_each_server_is_a_reaper_of_the_watcher(fake: Fake, 
                 reapers = {parent_of(first.pid), parent_of(second.pid)}
                 assert len(reapers) == 2
                 assert {parent_of(pid) for pid in reapers} == {warden.pid}
-
-
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 # ── servers in memory that go wrong ──────────────────────────────────────────────────────────────────────────────────────

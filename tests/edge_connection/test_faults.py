@@ -18,11 +18,13 @@ import trio
 from playbill.actors.edge.wire import process as process_module
 from playbill.actors.edge.wire import session as session_module
 from playbill.actors.edge.wire import stdio as stdio_module
+from playbill.actors.edge.wire.process import ServerProcess
 from playbill.actors.edge.wire.stderr import StderrTail
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 
-from .conftest import Connector, marked
+from ..processes import marked
+from .conftest import Connector
 from .test_connection import text
 
 Fake = Callable[..., ServerEntry]
@@ -251,13 +253,19 @@ async def test_the_rest_of_stderr_is_read_before_the_reason_is_given(
     connect: Connector, patience: Patience, dispatcher: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio_module, "LAST_READ", 15.0)
-    real = StderrTail.drain
+    drain, watch = StderrTail.drain, ServerProcess.watch
+    exited = trio.Event()
+
+    async def watched(self: ServerProcess) -> None:
+        await watch(self)
+        exited.set()
 
     async def late(self: StderrTail) -> None:
         """The machine is so busy that nobody has read yet when the exit is known."""
-        await trio.sleep(0.5)
-        await real(self)
+        await exited.wait()
+        await drain(self)
 
+    monkeypatch.setattr(ServerProcess, "watch", watched)
     monkeypatch.setattr(StderrTail, "drain", late)
     code = "import sys; sys.stderr.write('x' * 60_000 + '\\nlast words'); sys.exit(4)"
     entry = ServerEntry("x", command=sys.executable, args=("-I", "-S", "-c", code))
@@ -276,9 +284,8 @@ async def test_dead_before_anybody_talks_to_it_though_an_escaped_grandchild_hold
     async def load_late() -> None:
         """The SDK's import takes longer than the server lives."""
         await real()
-        while not pid_file.exists():
+        while not pid_file.exists() or marked(mark):
             await trio.sleep(0.01)
-        await trio.sleep(0.5)
 
     monkeypatch.setattr(session_module, "load_sdk", load_late)
     pid_file = tmp_path / "pid"

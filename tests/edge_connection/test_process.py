@@ -19,7 +19,7 @@ from playbill.actors.edge.wire.spawn import SpawnFailed, spawn
 from playbill.actors.edge.wire.stderr import StderrTail
 from playbill.actors.edge.wire.warden import open_warden
 
-from .conftest import marked
+from ..processes import marked
 
 
 @asynccontextmanager

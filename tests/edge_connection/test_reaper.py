@@ -16,14 +16,15 @@ from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 from playbill.actors.edge.wire import warden as warden_module
 from playbill.actors.edge.wire import watcher
 from playbill.actors.edge.wire.control import Control
 from playbill.actors.edge.wire.process import ServerProcess
-from playbill.actors.edge.wire.spawn import SpawnFailed, spawn
+from playbill.actors.edge.wire.spawn import SpawnFailed, _ask, spawn
 from playbill.actors.edge.wire.warden import HANGS_AFTER, Warden, Watcher, open_warden
 
-from .conftest import marked
+from ..processes import marked
 
 ODD = str(Path(__file__).with_name("odd_watcher.py"))
 
@@ -70,6 +71,12 @@ class Odd:
     def use(self, *options: str) -> None:
         [path] = warden_module._program()
         self._monkeypatch.setattr(warden_module, "_program", lambda: [ODD, path, str(self._log), ",".join(options)])
+
+    def has(self, what: str) -> bool:
+        return self._log.exists() and what in self._log.read_text()
+
+    def let_go(self) -> None:
+        self._log.with_name(self._log.name + ".go").touch()
 
     def log(self) -> list[tuple[str, int]]:
         return [(what, int(pid)) for what, pid in map(str.split, self._log.read_text().splitlines())]
@@ -154,28 +161,51 @@ async def test_without_subreapers_the_group_still_ends(mark: str, odd: Odd) -> N
                 await trio.sleep(0.01)
 
 
+async def given_up_at(what: str, odd: Odd, warden: Warden, command: list[str], env: dict[str, str]) -> list[str]:
+    """Begin a start, cancel it when its reaper has come to that, let it go on; the log when the caller goes on."""
+    log: list[str] = []
+    async with trio.open_nursery() as nursery:
+        scope = trio.CancelScope()
+
+        async def start() -> None:
+            with scope:
+                await spawn(command[0], command[1:], env=env, cwd=None, warden=warden)
+            log.extend(word for word, _ in odd.log())
+
+        nursery.start_soon(start)
+        with trio.fail_after(10):
+            while not odd.has(what):
+                await trio.sleep(0.005)
+        scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()  # it has told its reaper
+        odd.let_go()
+    return log
+
+
 async def test_a_start_that_is_cancelled_while_it_executes_is_waited_for_and_leaves_nothing(
     mark: str, odd: Odd
 ) -> None:
     odd.use("slow_exec")
     key, _, value = mark.partition("=")
     async with open_warden() as warden:
-        await warden.hand_over([])
-        with trio.move_on_after(0.25):
-            await spawn("sleep", ["99"], env={**os.environ, key: value}, cwd=None, warden=warden)
-        log = odd.log()
+        log = await given_up_at("executes", odd, warden, ["sleep", "99"], {**os.environ, key: value})
+        assert "reaped" in log  # it was executed, and was over when the caller went on
         assert not marked(mark)
-        assert "reaped" in [what for what, _ in log]  # it was executed, and was over when the caller went on
 
 
 async def test_a_start_that_is_given_up_before_it_executes_never_runs(mark: str, odd: Odd, tmp_path: Path) -> None:
     odd.use("slow_chdir")
     async with open_warden() as warden:
-        await warden.hand_over([])
-        with trio.move_on_after(0.25):
-            await spawn("touch", [str(tmp_path / "ran")], env=dict(os.environ), cwd=None, warden=warden)
-        assert not (tmp_path / "ran").exists()
-        assert "group" not in [what for what, _ in odd.log()]
+        log = await given_up_at("enters", odd, warden, ["touch", str(tmp_path / "ran")], dict(os.environ))
+    assert "group" not in log
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_system_that_cannot_start_sessions_is_told(odd: Odd) -> None:
+    odd.use("no_setsid")
+    async with open_warden() as warden:
+        with pytest.raises(SpawnFailed, match=r"^command: 'true' could not be started: Function not implemented$"):
+            await spawn("true", [], env=dict(os.environ), cwd=None, warden=warden)
 
 
 async def test_the_end_of_a_control_socket_is_seen_though_a_fork_has_it_open() -> None:
@@ -194,6 +224,26 @@ async def test_only_the_watcher_that_is_asked_can_be_retired() -> None:
         second = await warden.hand_over([])
         warden.retire(first)
         assert await warden.hand_over([]) is second
+
+
+class SlowControl(Control):
+    """Its reaper says that it begins, and at long last that it is done."""
+
+    def __init__(self) -> None:
+        self._words = iter([("starting", 0), ("started 7", 9 * HANGS_AFTER)])
+
+    async def send(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def line(self) -> str:
+        word, seconds = next(self._words)
+        await trio.sleep(seconds)
+        return word
+
+
+async def test_a_server_that_takes_long_to_execute_is_waited_for(autojump_clock: object) -> None:
+    watcher = Watcher(cast(Any, None), cast(Any, None))
+    assert await _ask(SlowControl(), b"", watcher) == "started 7"
 
 
 async def test_a_busy_watcher_is_not_taken_for_hung_while_any_of_its_reapers_speaks(autojump_clock: object) -> None:
@@ -311,8 +361,8 @@ async def test_what_a_watcher_that_cannot_start_complains_of_is_in_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.py"
-    broken.write_text("raise SystemExit('no such luck')")
+    broken.write_text("raise SystemExit('failed by bad luck')")
     monkeypatch.setattr(warden_module, "_program", lambda: [str(broken)])
     async with open_warden() as warden:
-        with pytest.raises(SpawnFailed, match=r"^command: 'true': the process .* has ended: no such luck$"):
+        with pytest.raises(SpawnFailed, match=r"^command: 'true': the process .* has ended: failed by bad luck$"):
             await spawn("true", [], env=dict(os.environ), cwd=None, warden=warden)

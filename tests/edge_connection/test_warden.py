@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import trio
 from playbill.actors.edge.wire import warden as warden_module
-from playbill.actors.edge.wire.control import Control
 from playbill.actors.edge.wire.process import ServerProcess
 from playbill.actors.edge.wire.spawn import SpawnFailed, spawn
 from playbill.actors.edge.wire.warden import Warden, open_warden
 
-from .conftest import FAKE, marked
+from ..processes import marked, parent_of
+from .conftest import FAKE
 
 HOST = textwrap.dedent("""
     import json, os, sys
@@ -125,11 +125,11 @@ async def test_it_survives_what_a_terminal_or_an_init_sends(mark: str, number: s
     async with open_warden() as warden:
         pid = await watcher_of(warden)
         async with sleeper(warden, mark) as process:
-            for each in (pid, _parent(process.pid)):
+            for each in (pid, parent_of(process.pid)):
                 os.kill(each, number)
                 assert os.getsid(each) == each
             async with sleeper(warden, mark) as other:
-                assert _parent(_parent(other.pid)) == warden.pid == pid
+                assert parent_of(parent_of(other.pid)) == warden.pid == pid
                 assert not process.exited.is_set()
 
 
@@ -167,7 +167,7 @@ async def test_one_that_hangs_is_replaced_and_looks_after_its_servers_when_it_go
                 assert warden.pid not in (None, first)
             assert not before.exited.is_set()
             os.kill(first, signal.SIGCONT)
-            os.kill(_parent(before.pid), signal.SIGKILL)
+            os.kill(parent_of(before.pid), signal.SIGKILL)
             with trio.fail_after(10):
                 await before.gone.wait()
                 while Path(f"/proc/{before.pid}").exists():
@@ -175,38 +175,9 @@ async def test_one_that_hangs_is_replaced_and_looks_after_its_servers_when_it_go
     assert not Path(f"/proc/{first}").exists()
 
 
-async def test_a_server_that_takes_long_to_execute_costs_nobody_the_watcher(
-    mark: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(warden_module, "HANGS_AFTER", 0.2)
-    async with open_warden() as warden:
-        first = await watcher_of(warden)
-        real = Control.line
-        hears = trio.Event()
-
-        async def late(self: Control) -> str:
-            """The word that it runs takes its time."""
-            line = await real(self)
-            if line.startswith("started"):
-                await hears.wait()
-            return line
-
-        monkeypatch.setattr(Control, "line", late)
-        async with trio.open_nursery() as nursery:
-
-            async def slow() -> None:
-                async with sleeper(warden, mark):
-                    pass
-
-            nursery.start_soon(slow)
-            await trio.sleep(0.5)  # longer than what hangs may take
-            hears.set()
-        assert warden.pid == first
-
-
 async def test_when_a_reaper_is_killed_its_server_is_killed_by_the_watcher_and_the_host_knows(mark: str) -> None:
     async with open_warden() as warden, sleeper(warden, mark) as process, sleeper(warden, mark) as other:
-        os.kill(_parent(process.pid), signal.SIGKILL)
+        os.kill(parent_of(process.pid), signal.SIGKILL)
         with trio.fail_after(10):
             await process.gone.wait()
             while Path(f"/proc/{process.pid}").exists():
@@ -223,10 +194,6 @@ async def test_without_a_watcher_nothing_is_started_and_the_reason_is_one_line(
         monkeypatch.setattr(sys, "executable", "/no/such/python")
         with pytest.raises(SpawnFailed, match=r"^command: 'true': no process to watch it: No such file or directory$"):
             await spawn("true", [], env={}, cwd=None, warden=warden)
-
-
-def _parent(pid: int) -> int:
-    return int(_status(pid)["PPid"])
 
 
 def _status(pid: int) -> dict[str, str]:

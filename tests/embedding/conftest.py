@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from ..processes import marked
+
 FAKE = str(Path(__file__).parents[1] / "edge_connection" / "fake_server.py")
 PATIENCE = 30.0
 TOOLS = ("echo", "pid", "sleep", "fault")
@@ -24,18 +26,6 @@ def fake(**options: Any) -> dict[str, Any]:
     """The config entry of a fake server with these options (see fake_server.py)."""
     options.setdefault("tools", [[{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]])
     return {"command": sys.executable, "args": ["-I", "-S", FAKE, json.dumps(options)], "env": {}}
-
-
-def marked(mark: str) -> list[int]:
-    """The living processes whose environment has that mark (zombies have none)."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 class Project:

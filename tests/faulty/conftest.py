@@ -25,6 +25,8 @@ from playbill.actors.model.snapshot import ServerState
 from playbill.actors.server import ServerSettings
 from playbill.supervision import Backoff, Intensity
 
+from ..processes import alive, below, marked, start_of
+
 SERVER = str(Path(__file__).with_name("server.py"))
 PATIENCE = 30.0
 BACKOFF = Backoff(base=0.05, max=0.2, reset_after=30.0)
@@ -48,37 +50,6 @@ def said(result: Any) -> str:
     return str(result.content[0].text)
 
 
-def start_of(pid: int) -> str | None:
-    """When a process began, which tells it from a later one of the same id; None when it is dead, or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
-
-
-def below(top: int) -> dict[int, str | None]:
-    """The processes below one, zombies too, and when each began (None: a zombie)."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    found: dict[int, str | None] = {}
-    new = [top]
-    while new:
-        new = [child for pid in new for child in children.get(pid, ())]
-        found.update((pid, start_of(pid)) for pid in new)
-    return found
-
-
-def alive(processes: dict[int, str | None]) -> list[int]:
-    """Those of `below` that live, whoever their parent is now."""
-    return [pid for pid, start in processes.items() if start is not None and start_of(pid) == start]
-
-
 class Project:
     """A folder with an ``mcp.json`` whose servers, and all that they start, can be found again."""
 
@@ -100,14 +71,7 @@ class Project:
 
     def processes(self) -> set[int]:
         """All living processes that its servers were, or started."""
-        found = set(self.enrolled())
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (folder / "environ").read_bytes():
-                    found.add(int(folder.name))
-            except OSError:
-                continue
-        return found
+        return {*self.enrolled(), *marked(self.mark)}
 
     async def gone(self, seconds: float = PATIENCE) -> None:
         """Wait until none of them lives."""

@@ -22,7 +22,8 @@ import trio
 from playbill.actors import Host, ServerDied, ServerUnavailable, open_host
 from playbill.supervision import Backoff, Intensity
 
-from .conftest import FOR_ONE_LIFE, GRACES, PATIENCE, Project, SetUp, alive, below, deed, faulty
+from ..processes import alive, below, parent_of
+from .conftest import FOR_ONE_LIFE, GRACES, PATIENCE, Project, SetUp, deed, faulty
 
 WITHIN = 5.0
 """Seconds in which everything is gone after the host was killed: the promise."""
@@ -83,10 +84,6 @@ async def all_gone(project: Project, watched: dict[int, str]) -> None:
     finally:
         for pid in alive(watched):
             os.kill(pid, signal.SIGKILL)
-
-
-def parent_of(pid: int | None) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 async def test_one_that_kills_its_own_parent_dies_with_it(on_stage: SetUp) -> None:

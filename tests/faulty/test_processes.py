@@ -15,7 +15,8 @@ import trio
 from playbill.actors import CallTimeout, ServerDied, ServerUnavailable
 from playbill.supervision import Backoff, Intensity
 
-from .conftest import FOR_ONE_LIFE, PATIENCE, SetUp, deed, faulty, start_of
+from ..processes import start_of
+from .conftest import FOR_ONE_LIFE, PATIENCE, SetUp, deed, faulty
 
 BYSTANDER = """
 import os, signal, sys, time

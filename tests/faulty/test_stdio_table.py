@@ -14,7 +14,8 @@ import pytest
 import trio
 from playbill.actors import CallTimeout, ServerDied, ServerUnavailable
 
-from .conftest import FOR_ONE_LIFE, PATIENCE, SetUp, deed, faulty, start_of
+from ..processes import start_of
+from .conftest import FOR_ONE_LIFE, PATIENCE, SetUp, deed, faulty
 
 
 async def test_one_that_cannot_be_started_is_named_with_what_is_wrong_in_its_entry(

@@ -24,6 +24,8 @@ from playbill.actors import Config, Host, Snapshot, open_host
 from playbill.actors.edge.wire import process
 from playbill.actors.testing import ScriptedServers
 
+from ..processes import marked, start_of
+
 FAKE = str(Path(__file__).parents[1] / "edge_connection" / "fake_server.py")
 PATIENCE = 30.0
 TOOLS = ("echo", "pid", "sleep", "fault")
@@ -100,14 +102,7 @@ class Project:
 
     def processes(self) -> list[int]:
         """The living ones (zombies have no environment)."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (folder / "environ").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-        return found
+        return marked(self.mark)
 
     async def gone(self) -> None:
         """Wait until none of them lives."""
@@ -132,37 +127,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers that are stopped are given next to no time to go by themselves."""
     monkeypatch.setattr(process, "EOF_GRACE", 0.05)
     monkeypatch.setattr(process, "TERM_GRACE", 0.05)
-
-
-def start_of(pid: int, *, zombies: bool = True) -> str | None:
-    """When a process began, which tells it from a later one of the same id; None when it is gone.
-
-    Args:
-        pid: of the process.
-        zombies: whether one that ended and was not reaped is there; or gone.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" and not zombies else fields[19]
-
-
-def below(top: int) -> dict[int, str | None]:
-    """The processes below one, at any depth, zombies too, and when each began."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    found: dict[int, str | None] = {}
-    new = [top]
-    while new:
-        new = [child for pid in new for child in children.get(pid, ())]
-        found.update((pid, start_of(pid)) for pid in new)
-    return found
 
 
 async def vanished(processes: dict[int, str | None], *, zombies: bool = True) -> None:

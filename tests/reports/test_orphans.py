@@ -16,7 +16,8 @@ import pytest
 import trio
 from playbill.actors import ServerDied, open_host
 
-from .conftest import PATIENCE, Project, below, fake, said, small, start_of, until, vanished, wrapped
+from ..processes import below, start_of
+from .conftest import PATIENCE, Project, fake, said, small, until, vanished, wrapped
 
 ROUNDS = 20
 
@@ -86,12 +87,12 @@ class Hosts:
         self._parent.stdin.write(f"{how}\n")
         self._parent.stdin.flush()
         pid = int(await trio.to_thread.run_sync(self._parent.stdout.readline))
-        self.began[pid] = start_of(pid)
+        self.began[pid] = start_of(pid, zombies=True)
         return pid
 
     async def end(self, pid: int, how: str = "SIGKILL") -> None:
         """End one, and wait until it, and all that was below it at any depth, are gone."""
-        processes = below(pid) | {pid: start_of(pid)}
+        processes = below(pid, zombies=True) | {pid: start_of(pid, zombies=True)}
         os.kill(pid, ENDS[how])
         await vanished(processes, zombies=False)  # who reaps the orphans of a dead host is not ours to say
 
@@ -106,7 +107,7 @@ async def hosts_of(project: Project) -> AsyncIterator[Hosts]:
             yield hosts
         finally:
             for pid, start in hosts.began.items():
-                if start_of(pid) == start:
+                if start_of(pid, zombies=True) == start:
                     os.kill(pid, signal.SIGKILL)
             parent.kill()
 
@@ -128,7 +129,7 @@ async def test_b003_reading_the_same_configuration_again_starts_nothing_and_an_e
 ) -> None:
     entry = fake()
     project.write(a=entry)
-    before_any = below(os.getpid())
+    before_any = below(os.getpid(), zombies=True)
     async with open_host(project.path) as host:
         assert await host.ready(timeout=PATIENCE)
         pid = host.snapshot().model.server("a").pid
@@ -140,7 +141,7 @@ async def test_b003_reading_the_same_configuration_again_starts_nothing_and_an_e
         state = host.snapshot().model.server("a")
         assert (state.pid, state.restarts, project.processes()) == (pid, 0, [pid])
         reaper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        copy = {each: start_of(each) for each in (pid, reaper)}
+        copy = {each: start_of(each, zombies=True) for each in (pid, reaper)}
         os.kill(pid, signal.SIGTERM)
         await until(host, lambda snapshot: snapshot.model.server("a").error)
         again = await until(host, lambda snapshot: snapshot.model.server("a").pid not in (pid, None))
@@ -149,7 +150,7 @@ async def test_b003_reading_the_same_configuration_again_starts_nothing_and_an_e
         await vanished(copy)
         assert await host.ready(timeout=PATIENCE)
         assert project.processes() == [state.pid]
-    assert below(os.getpid()).items() <= before_any.items()
+    assert below(os.getpid(), zombies=True).items() <= before_any.items()
 
 
 async def test_b004_each_host_runs_one_set_of_servers_and_leaves_none_however_it_ends(project: Project) -> None:
@@ -158,7 +159,7 @@ async def test_b004_each_host_runs_one_set_of_servers_and_leaves_none_however_it
 
         def sets() -> list[int]:
             """How many processes of servers each host has below it; there are no others."""
-            each = [len(set(project.processes()) & below(pid).keys()) for pid in up.values()]
+            each = [len(set(project.processes()) & below(pid, zombies=True).keys()) for pid in up.values()]
             assert sum(each) == len(project.processes())
             return each
 

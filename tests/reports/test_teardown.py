@@ -10,7 +10,8 @@ from playbill.actors import Host, HostClosed, Snapshot, open_host
 from playbill.actors.model.snapshot import ServerState
 from playbill.supervision import Backoff, Intensity
 
-from .conftest import PATIENCE, Project, below, fake, until
+from ..processes import below
+from .conftest import PATIENCE, Project, fake, until
 
 STARTS = 50
 

@@ -61,6 +61,18 @@ class Draft:
         except RecursionError:
             raise self._refuse(edit.server, "nested too deeply to be edited") from None
 
+    def edit_all(self, edits: Iterable[Edit]) -> tuple[PlaybillError | None, ...]:
+        """Do each edit that can be done; for each, why not, or None."""
+        refused: list[PlaybillError | None] = []
+        for edit in edits:
+            try:
+                self.edit(edit)
+            except PlaybillError as error:
+                refused.append(error)
+            else:
+                refused.append(None)
+        return tuple(refused)
+
     def finish(self) -> Document:
         """The whole new text, read and compared.
 
@@ -192,12 +204,5 @@ def edit_text(text: str, edits: Iterable[Edit], file: str | None = None) -> tupl
     """
     reader = Reader(file)
     draft = Draft(reader, reader.read(text))
-    refused: list[PlaybillError | None] = []
-    for edit in edits:
-        try:
-            draft.edit(edit)
-        except PlaybillError as error:
-            refused.append(error)
-        else:
-            refused.append(None)
+    refused = list(draft.edit_all(edits))
     return draft.finish().source.text, refused

@@ -241,15 +241,7 @@ class FileStore:
 
     def _draft(self, document: Document, edits: Sequence[Edit]) -> tuple[Draft, tuple[PlaybillError | None, ...]]:
         draft = Draft(self._reader, document)
-        refused: list[PlaybillError | None] = []
-        for edit in edits:
-            try:
-                draft.edit(edit)
-            except PlaybillError as error:
-                refused.append(error)
-            else:
-                refused.append(None)
-        return draft, tuple(refused)
+        return draft, draft.edit_all(edits)
 
     def _try(self, target: Path, edits: Sequence[Edit], previous: Config | None) -> Edited | None:
         """One round under the lock; None when somebody else wrote meanwhile."""

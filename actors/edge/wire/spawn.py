@@ -74,48 +74,59 @@ async def spawn(
         SpawnFailed: the command is not found or not executable, the folder is missing, or the system refused.
     """
     request = _request(command, args, env, cwd)
-    answer = ""
+    words = ""
     for _ in range(2):
         with ExitStack() as ours:
-            answer, process = await _start(ours, request, command, warden)
-            if process is not None:
+            try:
+                started = await _start(ours, request, warden)
+            except _Refused as refused:
+                raise SpawnFailed(_reason(refused.number, refused.stage, command, cwd)) from None
+            except OSError as error:
+                raise SpawnFailed(f"command: {command!r}: no process to watch it: {error.strerror or error}") from error
+            if isinstance(started, ServerProcess):
                 ours.pop_all()
-                return process
-        if answer.startswith("failed"):
-            stage, number = answer.split()[1:]
-            raise SpawnFailed(_reason(int(number), stage, command, cwd))
-    raise SpawnFailed(f"{_reason(0, 'watch', command, cwd)}{answer and ': '}{answer}")
+                return started
+            words = started
+    raise SpawnFailed(_reason(0, "watch", command, cwd) + (f": {words}" if words else ""))
 
 
-async def _start(ours: ExitStack, request: bytes, command: str, warden: Handover) -> tuple[str, ServerProcess | None]:
-    """One attempt: what the reaper said, or the watcher at its end, and the process if there is one.
+class _Refused(Exception):
+    """The reaper could not start the server: at which stage, and the system's error number."""
 
-    What is ours is closed by ``ours``, which is the order to kill what was begun.
+    def __init__(self, stage: str, number: int) -> None:
+        self.stage = stage
+        self.number = number
+
+
+async def _start(ours: ExitStack, request: bytes, warden: Handover) -> ServerProcess | str:
+    """One attempt. What is ours is closed by ``ours``, which is the order to kill what was begun.
+
+    Returns:
+        The process; or, when no reaper ever took the request and another attempt may be made, what the watcher complained of.
+
+    Raises:
+        _Refused: as the reaper said.
+        OSError: there is no pipe, or no watcher.
     """
     with ExitStack() as theirs:
-        try:
-            pipes = [_pipe(ours, theirs, mine_reads=reads) for reads in (False, True, True)]
-            end, far_end = socket.socketpair()
-        except OSError as error:
-            raise SpawnFailed(f"command: {command!r}: no pipe for it: {error.strerror or error}") from error
+        pipes = [_pipe(ours, theirs, mine_reads=reads) for reads in (False, True, True)]
+        end, far_end = socket.socketpair()
         theirs.callback(far_end.close)
         control = Control(end)
         ours.callback(control.close)
         try:
             watcher = await warden.hand_over([*(far for _, far in pipes), far_end.fileno()])
         except ConnectionError:
-            return "", None
-        except OSError as error:
-            raise SpawnFailed(f"command: {command!r}: no process to watch it: {error.strerror or error}") from error
+            return ""
     # Their ends are closed: or the end of what the reaper holds would never be seen.
-    said = await _ask(control, request, watcher)
-    if not said:  # no reaper ever took it: nothing was started, and there may be a second attempt
+    said, *rest = (await _ask(control, request, watcher)).split() or [""]
+    if not said:
         warden.retire(watcher)
-        return watcher.last_words(), None
-    if not said.startswith("started"):
-        return said, None
+        return watcher.last_words()
+    if said == "failed":
+        raise _Refused(rest[0], int(rest[1]))
     stdin, stdout, stderr = (trio.lowlevel.FdStream(mine) for mine, _ in pipes)
-    return said, ServerProcess(int(said.split()[1]), stdin, stdout, stderr, control)
+    return ServerProcess(int(rest[0]), stdin, stdout, stderr, control)
 
 
 async def _ask(control: Control, request: bytes, watcher: Watching) -> str:

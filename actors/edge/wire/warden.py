@@ -20,7 +20,6 @@ import contextlib
 import errno
 import logging
 import os
-import pkgutil
 import signal
 import socket
 import subprocess
@@ -189,6 +188,8 @@ def _program() -> list[str]:
     path = Path(__file__).with_name("watcher.py")
     if path.is_file():
         return [str(path)]
+    import pkgutil  # for archives alone
+
     assert __package__
     text = pkgutil.get_data(__package__, "watcher.py")
     if text is None:

@@ -221,9 +221,6 @@ class Reaper:
         except OSError as error:
             self._say(f"failed {stage} {error.errno}")
             return False
-        except (ValueError, NotImplementedError) as error:
-            self._say(f"failed {stage} {errno.EINVAL if isinstance(error, ValueError) else errno.ENOSYS}")
-            return False
         finally:
             os.chdir("/")
             for fd in self.stdio:
@@ -298,6 +295,10 @@ def execute(files: list[bytes], argv: list[bytes], env: dict[bytes, bytes], stdi
                 setsid=True,
                 setsigdef=DEFAULTS,
             )
+        except ValueError:
+            raise OSError(errno.EINVAL, "") from None
+        except NotImplementedError:  # what posix_spawn raises where the C library cannot start sessions
+            raise OSError(errno.ENOSYS, "") from None
         except OSError as error:
             # As a shell: what is there and cannot run matters more than what is not there.
             if refusal.errno == errno.ENOENT and error.errno != errno.ENOTDIR:
