@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..supervision import Event, Gap
     from .host import Host, Readiness
+    from .model.budget import Budget
+    from .model.catalog import Catalog, ToolRef, WireTool
     from .model.config import Config, InputSpec, ServerEntry
     from .model.errors import (
         CallTimeout,
@@ -27,18 +29,8 @@ if TYPE_CHECKING:
         UnknownTool,
         WriteFailed,
     )
-    from .model.snapshot import (
-        Budget,
-        Catalog,
-        NativeTool,
-        PluginModel,
-        ServerState,
-        Snapshot,
-        ToolRef,
-        ToolState,
-        Why,
-        WireTool,
-    )
+    from .model.native import NativeTool
+    from .model.snapshot import PluginModel, ServerState, Snapshot, ToolState, Why
     from .opening import open_host
     from .server import ServerSettings
 
@@ -79,9 +71,9 @@ __all__ = [
 
 # Imported when first asked for: a command line that only lists, or is interrupted while it starts, does not pay for the rest.
 _HOME = {
-    "Budget": "model.snapshot",
+    "Budget": "model.budget",
     "CallTimeout": "model.errors",
-    "Catalog": "model.snapshot",
+    "Catalog": "model.catalog",
     "Config": "model.config",
     "ConfigError": "model.errors",
     "Event": ".supervision",
@@ -89,7 +81,7 @@ _HOME = {
     "Host": "host",
     "HostClosed": "model.errors",
     "InputSpec": "model.config",
-    "NativeTool": "model.snapshot",
+    "NativeTool": "model.native",
     "OperationTimeout": "model.errors",
     "PlaybillError": "model.errors",
     "PluginModel": "model.snapshot",
@@ -103,12 +95,12 @@ _HOME = {
     "ServerUnavailable": "model.errors",
     "Snapshot": "model.snapshot",
     "ToolNotOffered": "model.errors",
-    "ToolRef": "model.snapshot",
+    "ToolRef": "model.catalog",
     "ToolState": "model.snapshot",
     "UnknownServer": "model.errors",
     "UnknownTool": "model.errors",
     "Why": "model.snapshot",
-    "WireTool": "model.snapshot",
+    "WireTool": "model.catalog",
     "WriteFailed": "model.errors",
     "open_host": "opening",
 }

@@ -17,11 +17,13 @@ import trio
 from ..supervision import Cell
 from .board import Board
 from .line import Line
+from .model.catalog import Catalog, WireTool
 from .model.config import ServerEntry
 from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
 from .model.naming import PREFIX
+from .model.native import NativeTool
 from .model.nearest import nearest
-from .model.snapshot import Catalog, NativeTool, Snapshot, WireTool
+from .model.snapshot import Snapshot
 from .model.status import ServerStatus
 from .operations import not_meant_to_run
 from .ports import Progress

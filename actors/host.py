@@ -17,11 +17,12 @@ from .board import Board
 from .calls import Calls
 from .desk import Apply, Reload, Trust
 from .line import Stop
+from .model.catalog import Catalog
 from .model.config import Config, ServerEntry
 from .model.edits import AddServer, RemoveServer, SetEnabled, SetPin, SetTool
 from .model.errors import ConfigError, HostClosed, UnknownServer
 from .model.nearest import nearest
-from .model.snapshot import Catalog, PluginModel, ServerState, Snapshot, Why
+from .model.snapshot import PluginModel, ServerState, Snapshot, Why
 from .model.why import why
 from .operations import Operations
 from .ports import Progress

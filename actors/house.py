@@ -27,11 +27,14 @@ from .coordinator import Coordinator, Run
 from .desk import Desk, Reload
 from .edge.config.watch import watch
 from .host import Host
+from .model.budget import Budget
 from .model.config import ConfigState, ServerEntry
 from .model.diff import launch_key
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
+from .model.native import NativeTool
+from .model.profile import Profile
 from .model.projection import project
-from .model.snapshot import Budget, NativeTool, Snapshot
+from .model.snapshot import Snapshot
 from .model.status import Lifecycle
 from .operations import Operations
 from .ports import Connect, EraMemory, Sites, Store
@@ -69,7 +72,7 @@ class House:
         first: the first configuration.
         known: the fingerprint of its text.
         watched: whether to reload when the store's files change.
-        natives, budget: for the catalog.
+        natives, budget, profile: for the catalog.
         connect: opens connections.
         settings, backoff, intensity: of the server actors.
         operation_timeout: seconds.
@@ -87,6 +90,7 @@ class House:
         watched: bool,
         natives: tuple[NativeTool, ...],
         budget: Budget,
+        profile: Profile,
         connect: Connect,
         settings: ServerSettings,
         backoff: Backoff,
@@ -97,6 +101,7 @@ class House:
     ) -> None:
         self._connect = connect
         self._settings = settings
+        self._profile = profile
         self._backoff = backoff
         self._intensity = intensity
         self._eras: EraMemory = {}
@@ -104,12 +109,12 @@ class House:
         self._nursery: trio.Nursery | None = None
         self._parked: set[str] = set()
         self._board = Board(first)
-        self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget))
+        self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget, profile=profile))
         self._store = store
         self._watched = watched
         self._core = Supervisor("core", rng=rng, observe=self._observe_core)
         self._pool = Supervisor("servers", rng=rng, observe=self._observe)
-        self._projector = Projector(self._board, self._cell, natives, budget, sites)
+        self._projector = Projector(self._board, self._cell, natives, budget, profile, sites)
         desk = Desk()
         desk.known = known
         self._coordinator = Coordinator(
@@ -247,6 +252,7 @@ class House:
                 board=self._board,
                 eras=self._eras,
                 settings=settings,
+                profile=self._profile,
                 closing=self._closing,
             ),
             restart=Restart.PERMANENT,

@@ -28,9 +28,11 @@ from .edge.config.watch import require_watchfiles
 from .edge.wire.connecting import open_connect
 from .host import Host
 from .house import House
+from .model.budget import Budget
 from .model.config import Config, ConfigState
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
-from .model.snapshot import Budget, NativeTool
+from .model.native import NativeTool
+from .model.profile import PORTABLE, Profile, find_profile
 from .ports import Connect, Sites, Store
 from .server import ServerSettings
 from .sources import find_store
@@ -52,6 +54,7 @@ async def open_host(
     *,
     native_tools: Sequence[NativeTool] = (),
     budget: Budget | int = 100,
+    profile: Profile | str = PORTABLE,
     inputs: Inputs | None = None,
     inherit_env: Collection[str] | bool = (),
     watch: bool = False,
@@ -75,6 +78,7 @@ async def open_host(
             (`Host.trust`).
         native_tools: the program's own tools; they always ship.
         budget: how many tools, native and MCP, the catalog holds at most.
+        profile: what the catalog is made for: a provider's name, or ``portable`` for what all of them take (`Profile`).
         inputs: values of ``${input:ID}`` by id; or a function, sync or async, from an `InputSpec` to a value, or None for want
             of one. It is asked at each start of a server that needs it, one input at a time, within the ``connectTimeout``.
             Else the variable ``PLAYBILL_INPUT_<ID>`` counts, then a declared default.
@@ -92,7 +96,7 @@ async def open_host(
 
     Raises:
         ConfigError: the configuration cannot be read; of two files: neither can.
-        ValueError: two native tools have one name.
+        ValueError: two native tools have one name; or there is no such profile.
         TypeError: ``inputs`` or ``inherit_env`` is something else.
         PlaybillError: it does not run under trio; or ``watch`` is asked for and its extra is not installed.
         Escalated: a core actor could not be kept alive.
@@ -106,6 +110,7 @@ async def open_host(
     if len(set(names)) != len(names):
         raise ValueError(f"native tool {next(name for name in names if names.count(name) > 1)!r} is given twice")
     cap = Budget(budget) if isinstance(budget, int) else budget
+    taker = find_profile(profile)
     place = find_store(config) if store is None else store
     threads = _Threads()
     run: Run = threads if store is None and not isinstance(place, MemoryStore) else _inline
@@ -121,7 +126,7 @@ async def open_host(
             nursery = await stack.enter_async_context(trio.open_nursery())
             house = House(
                 store=place, run=run, first=first, known=known, watched=watched,
-                natives=tuple(native_tools), budget=cap, connect=connect,
+                natives=tuple(native_tools), budget=cap, profile=taker, connect=connect,
                 settings=settings or ServerSettings(), backoff=backoff, intensity=intensity,
                 operation_timeout=operation_timeout, rng=rng or random.Random(), sites=sites,
             )  # fmt: skip

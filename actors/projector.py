@@ -13,8 +13,11 @@ from collections.abc import Sequence
 
 from ..supervision import Cell, Context
 from .board import Board
+from .model.budget import Budget
+from .model.native import NativeTool
+from .model.profile import Profile
 from .model.projection import Memo, project
-from .model.snapshot import Budget, NativeTool, Snapshot
+from .model.snapshot import Snapshot
 from .ports import NoSites, Sites
 
 __all__ = ["Projector"]
@@ -28,6 +31,7 @@ class Projector:
         cell: where the snapshot is published.
         natives: the embedder's own tools.
         budget: the cap on the catalog.
+        profile: what the catalog is made for.
         sites: where a fault kit may strike.
     """
 
@@ -37,12 +41,14 @@ class Projector:
         cell: Cell[Snapshot],
         natives: Sequence[NativeTool],
         budget: Budget,
+        profile: Profile,
         sites: Sites | None = None,
     ) -> None:
         self._board = board
         self._cell = cell
         self._natives = tuple(natives)
         self._budget = budget
+        self._profile = profile
         self._sites = sites or NoSites()
 
     async def __call__(self, ctx: Context) -> None:
@@ -58,7 +64,16 @@ class Projector:
         before = self._cell.value
         board = self._board
         notices = tuple(board.notices.values())
-        after = project(board.config, board.statuses, self._natives, self._budget, before, memo, notices)
+        after = project(
+            board.config,
+            board.statuses,
+            self._natives,
+            self._budget,
+            before,
+            memo,
+            notices,
+            profile=self._profile,
+        )
         if after is not before:
             self._cell.set(after)
         self._board.mark_projected(version)

@@ -30,7 +30,9 @@ from ..supervision import Context
 from .board import Board
 from .line import Line, Stop
 from .model.config import ServerEntry
+from .model.profile import Profile
 from .model.status import Report, ToolDef
+from .model.tool import prepare
 from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing
 
 _E = TypeVar("_E", bound=BaseException)
@@ -62,6 +64,9 @@ class ServerSettings:
     unchanged_pause_max: float = 5.0
 
 
+JUDGED_AT_ONCE = 25
+"""Tools of a list that are judged before others may run."""
+
 _CLOSED = Stop("the host is closing", 0.0)
 
 
@@ -82,6 +87,7 @@ class ServerActor:
         board: where reports and the line go.
         eras: which protocol era each server was last met in.
         settings: its times.
+        profile: what its tools are judged for.
         closing: set when the whole host closes: calls are then not waited for.
     """
 
@@ -93,9 +99,11 @@ class ServerActor:
         board: Board,
         eras: EraMemory,
         settings: ServerSettings,
+        profile: Profile,
         closing: trio.Event,
     ) -> None:
         self._closing = closing
+        self._profile = profile
         self._entry = entry
         self._connect = connect
         self._board = board
@@ -109,7 +117,7 @@ class ServerActor:
             ConnectionFailed: it could not connect, list, or do so in time.
             ServerLost: the connection was lost.
         """
-        incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._closing)
+        incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._profile, self._closing)
         ctx.started()
         try:
             await incarnation.run(self._connect, self._eras)
@@ -123,9 +131,16 @@ class ServerActor:
 
 class _Incarnation:
     def __init__(
-        self, entry: ServerEntry, ctx: Context, board: Board, settings: ServerSettings, closing: trio.Event
+        self,
+        entry: ServerEntry,
+        ctx: Context,
+        board: Board,
+        settings: ServerSettings,
+        profile: Profile,
+        closing: trio.Event,
     ) -> None:
         self.closing = closing
+        self.profile = profile
         self.entry = entry
         self.ctx = ctx
         self.board = board
@@ -191,13 +206,21 @@ class _Incarnation:
 
     async def _first_list(self, connection: Connection) -> Listing:
         try:
-            return await connection.list_tools()
+            return await self._judged(await connection.list_tools())
         except ListFailed as failed:
             raise ConnectionFailed(f"tools/list: {failed.reason}", stderr_tail=connection.stderr_tail()) from None
         except ConnectionLost as lost:
             # Said now, and again with its end: clearing away what is left of it may take seconds.
             self.report(error=lost.reason, stderr_tail=connection.stderr_tail())
             raise ConnectionFailed(lost.reason, stderr_tail=connection.stderr_tail()) from None
+
+    async def _judged(self, listing: Listing) -> Listing:
+        """The listing, each tool judged already: the projection, which is one step, need not. A checkpoint if it is long."""
+        for number, tool in enumerate(listing.tools):
+            if number % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1:
+                await trio.lowlevel.checkpoint()
+            prepare(self.entry.name, tool, self.profile)
+        return listing
 
     async def _serve(self, connection: Connection, listing: Listing) -> None:
         line = self.line = Line(self.entry.name, self.ctx.generation, connection)
@@ -240,7 +263,7 @@ class _Incarnation:
             self.changed = trio.Event()
             try:
                 with trio.fail_after(settings.list_timeout):
-                    listing = await connection.list_tools()
+                    listing = await self._judged(await connection.list_tools())
             except ConnectionLost:
                 return
             except (ListFailed, trio.TooSlowError) as error:

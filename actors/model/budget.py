@@ -13,9 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .snapshot import Budget
+from attrs import field, frozen
 
-__all__ = ["allot", "server_order", "slots"]
+__all__ = ["Budget", "allot", "server_order", "slots"]
+
+
+def _cap(_: object, __: object, value: int | None) -> None:
+    if value is not None and value < 0:
+        raise ValueError(f"a budget is 0 or more tools, not {value}")
+
+
+@frozen
+class Budget:
+    """A soft cap on what is sent: native tools always ship, MCP tools are trimmed lowest priority first.
+
+    Args:
+        tools: the most native and MCP tools together, or None for no cap.
+
+    Raises:
+        ValueError: when it is negative.
+    """
+
+    tools: int | None = field(default=100, validator=_cap)
 
 
 def slots(budget: Budget, natives: int) -> int | None:

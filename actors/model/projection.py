@@ -24,11 +24,13 @@ from operator import is_
 
 from attrs import define, field, frozen
 
-from .budget import allot, server_order, slots
+from .budget import Budget, allot, server_order, slots
+from .catalog import Catalog, ToolRef, WireTool
 from .config import ConfigState, ServerEntry
-from .naming import PREFIX
+from .native import NativeTool
+from .profile import PORTABLE, Profile
 from .row import Block, Row, Shown, make_row
-from .snapshot import Budget, Catalog, NativeTool, PluginModel, Snapshot, ToolRef, WireTool
+from .snapshot import PluginModel, Snapshot
 from .status import ServerStatus
 from .tool import Tool, encode
 
@@ -39,12 +41,11 @@ _NOTHING_KNOWN = ServerStatus()
 
 @frozen(eq=False)
 class _Natives:
-    """The native tools as the catalog has them; ``taken``: those of their names that an MCP tool could have."""
+    """The native tools as the catalog has them."""
 
     given: tuple[NativeTool, ...] = ()
     wires: tuple[WireTool, ...] = ()
     digests: bytes = b""
-    taken: frozenset[str] = frozenset()
 
 
 @frozen(eq=False)
@@ -76,16 +77,14 @@ class Memo:
             self._natives = _make_natives(tuple(given))
         return self._natives
 
-    def rows(
-        self, entries: Sequence[ServerEntry], statuses: Mapping[str, ServerStatus], taken: frozenset[str]
-    ) -> list[Row]:
+    def rows(self, entries: Sequence[ServerEntry], statuses: Mapping[str, ServerStatus], profile: Profile) -> list[Row]:
         """The row of each entry; anew only where entry or status differ. Forgets every other row."""
         rows = []
         for entry in entries:
             status = statuses.get(entry.name, _NOTHING_KNOWN)
             row = self._rows.get(entry.name)
-            if row is None or row.taken != taken or not _same(row, entry, status):
-                row = make_row(entry, status, taken, row)
+            if row is None or row.profile != profile or not _same(row, entry, status):
+                row = make_row(entry, status, profile, row)
             rows.append(row)
         self._rows = {row.entry.name: row for row in rows}
         return rows
@@ -139,8 +138,7 @@ def _make_natives(given: tuple[NativeTool, ...]) -> _Natives:
         )
         for native in given
     )
-    taken = frozenset(native.name for native in given if native.name.startswith(PREFIX))
-    return _Natives(given, wires, b"".join(map(_native_digest, wires)), taken)
+    return _Natives(given, wires, b"".join(map(_native_digest, wires)))
 
 
 def _native_digest(wire: WireTool) -> bytes:
@@ -187,11 +185,13 @@ def _trimmed(rows: Sequence[Row], order: Sequence[int], kept: Sequence[int]) -> 
     return tuple(victims)
 
 
-def _catalog(version: int, joined: _Joined, trimmed: tuple[ToolRef, ...], previous: Snapshot | None) -> Catalog:
+def _catalog(
+    version: int, joined: _Joined, trimmed: tuple[ToolRef, ...], profile: Profile, previous: Snapshot | None
+) -> Catalog:
     if previous is None or previous.catalog.digest != joined.digest:
-        return Catalog(version, joined.tools, trimmed, joined.digest)
+        return Catalog(version, joined.tools, trimmed, joined.digest, profile)
     was = previous.catalog
-    return was if was.trimmed == trimmed else Catalog(version, was.tools, trimmed, was.digest)
+    return was if was.trimmed == trimmed else Catalog(version, was.tools, trimmed, was.digest, profile)
 
 
 def project(
@@ -202,6 +202,8 @@ def project(
     previous: Snapshot | None = None,
     memo: Memo | None = None,
     notices: Sequence[str] = (),
+    *,
+    profile: Profile = PORTABLE,
 ) -> Snapshot:
     """Make the one value all readers read. Pure and total.
 
@@ -213,6 +215,7 @@ def project(
         previous: the snapshot before, whose version this one follows and whose parts it uses again.
         memo: what the projection before left behind; it makes this one fast and does not change it.
         notices: one line each, of what ails the host itself; shown behind the config's warnings.
+        profile: what the catalog is made for.
 
     Returns:
         ``previous`` itself when nothing differs; else a snapshot with the next version (1 without ``previous``). Its
@@ -220,7 +223,7 @@ def project(
     """
     memo = Memo() if memo is None else memo
     native = memo.natives(natives)
-    rows = memo.rows(state.config.servers, statuses, native.taken)
+    rows = memo.rows(state.config.servers, statuses, profile)
     order = server_order([row.priority for row in rows])
     counts = [len(rows[index].pinned) for index in order]
     counts += [len(rows[index].others) for index in order]
@@ -232,11 +235,12 @@ def project(
     every = [each for each in shown if each is not None]
     trimmed = _trimmed(rows, order, kept) if sum(kept) < wanted else ()
     version = 1 if previous is None else previous.version + 1
-    catalog = _catalog(version, memo.joined(native, rows, every), trimmed, previous)
+    catalog = _catalog(version, memo.joined(native, rows, every), trimmed, profile, previous)
     model = PluginModel(
         servers=tuple(each.state for each in every),
         config_error=state.error,
         config_warnings=(*state.config.warnings, *notices),
+        profile=profile.name,
         native_count=len(native.wires),
         budget=budget.tools,
         wanted=len(native.wires) + wanted,

@@ -12,11 +12,13 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from .catalog import ToolRef, WireTool
 from .config import ServerEntry
 from .mask import mask_args, mask_text, mask_url
 from .naming import wire_name
 from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of
-from .snapshot import Phase, ServerState, ToolRef, ToolState, WireTool
+from .profile import Profile
+from .snapshot import Phase, ServerState, ToolState
 from .status import ServerStatus, ToolDef
 from .tool import Tool, make_tools, one_line
 
@@ -55,7 +57,7 @@ class Row:
     """A server before the cut.
 
     Args:
-        entry, status, taken: what it was made from (``taken``: wire names that are native tools').
+        entry, status, profile: what it was made from.
         advertised: the list as in the status, for recognition.
         tools: in the order advertised.
         facts: the arguments of its `ServerState`, but for its tools.
@@ -66,7 +68,7 @@ class Row:
 
     entry: ServerEntry
     status: ServerStatus
-    taken: frozenset[str]
+    profile: Profile
     advertised: tuple[ToolDef, ...] | None
     priority: float
     tools: tuple[Tool, ...]
@@ -180,7 +182,7 @@ def _priority(entry: ServerEntry) -> float:
         return 0
 
 
-def _fixed(entry: ServerEntry, tool: Tool, down: str | None, taken: frozenset[str]) -> ToolState | None:
+def _fixed(entry: ServerEntry, tool: Tool, down: str | None) -> ToolState | None:
     """The state of a tool the budget has no say in, or None. The order of the questions is that of the verdicts."""
     try:
         bare = tool.wire.bare
@@ -190,9 +192,7 @@ def _fixed(entry: ServerEntry, tool: Tool, down: str | None, taken: frozenset[st
         if down is not None:
             return tool.state(True, "server_down", down)
         if tool.flaw is not None:
-            return tool.state(True, "quarantined", tool.flaw)
-        if tool.wire.wire_name in taken:
-            return tool.state(True, "quarantined", "a native tool has its wire name")
+            return tool.state(True, "quarantined", str(tool.flaw))
     except Exception as error:
         return tool.state(False, "quarantined", f"its entry's lists cannot be used: {one_line(error)}")
     return None
@@ -212,13 +212,13 @@ def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
     )
 
 
-def make_row(entry: ServerEntry, status: ServerStatus, taken: frozenset[str], old: Row | None = None) -> Row:
+def make_row(entry: ServerEntry, status: ServerStatus, profile: Profile, old: Row | None = None) -> Row:
     """Everything about a server that does not depend on the others. Total: it never raises.
 
     Args:
         entry: as configured.
         status: what is known of it.
-        taken: wire names that belong to native tools.
+        profile: what its tools are judged for.
         old: its row before; what is the same in it is used again.
     """
     tools: tuple[Tool, ...] = ()
@@ -231,14 +231,14 @@ def make_row(entry: ServerEntry, status: ServerStatus, taken: frozenset[str], ol
         facts = _failed_facts(entry, error)
     try:
         if status.tools is not None:
-            known = old is not None and old.advertised is status.tools
+            known = old is not None and old.advertised is status.tools and old.profile == profile
             before = () if old is None else old.tools
-            tools = before if known else make_tools(entry.name, status.tools, before)
+            tools = before if known else make_tools(entry.name, status.tools, profile, before)
     except Exception as error:
         facts = _failed_facts(entry, error)
     phase: Phase = facts["phase"]
     down = _down(phase, facts["error"]) if phase in DOWN_PHASES else None
-    fixed = tuple(_fixed(entry, tool, down, taken) for tool in tools)
+    fixed = tuple(_fixed(entry, tool, down) for tool in tools)
     open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
     try:
         pins = frozenset(entry.pin)
@@ -247,7 +247,7 @@ def make_row(entry: ServerEntry, status: ServerStatus, taken: frozenset[str], ol
     return Row(
         entry=entry,
         status=status,
-        taken=taken,
+        profile=profile,
         advertised=status.tools,
         priority=_priority(entry),
         tools=tools,

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Literal
 
 from attrs import field, frozen
 
+from .catalog import Catalog
 from .frozen import FrozenDict, freeze
 from .status import ListState
 
 __all__ = [
-    "Budget",
-    "Catalog",
-    "NativeTool",
     "Phase",
     "PluginModel",
     "ServerState",
     "Snapshot",
-    "ToolRef",
     "ToolState",
     "Verdict",
     "Why",
-    "WireTool",
 ]
 
 Phase = Literal[
@@ -42,6 +37,8 @@ class ToolState:
         wire_name: the name it has, or would have, on the wire.
         verdict: the first that applies: ``excluded``, ``server_down``, ``quarantined``, ``over_budget``, ``on_wire``.
         reason: the verdict in words, or None when it is on the wire.
+        rule, path: of a quarantined tool, which rule it breaks and where (a JSON path into its definition); else None.
+        mended: what is sent otherwise than advertised, one line each.
     """
 
     bare: str
@@ -52,6 +49,9 @@ class ToolState:
     wire_name: str
     verdict: Verdict
     reason: str | None = None
+    rule: str | None = None
+    path: str | None = None
+    mended: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -104,52 +104,6 @@ class ServerState:
         return self._index.get(bare)
 
 
-@frozen
-class ToolRef:
-    """A tool by where it comes from: server name and bare tool name."""
-
-    server: str
-    bare: str
-
-
-@frozen(kw_only=True)
-class WireTool:
-    """One tool as it is sent to a provider; ``server`` is None for a native tool."""
-
-    wire_name: str
-    server: str | None
-    bare: str
-    title: str | None = None
-    description: str | None = None
-    input_schema: FrozenDict = field(factory=FrozenDict, converter=freeze)
-
-
-@frozen
-class Catalog:
-    """The wire catalog: native tools as given, then MCP tools by wire name.
-
-    Args:
-        version: of the snapshot in which this catalog took the place of another one.
-        tools: what is sent.
-        trimmed: the victims of the budget, the first to go first.
-        digest: hex SHA-256 of the tools' canonical JSON: equal if and only if the bytes are.
-    """
-
-    version: int
-    tools: tuple[WireTool, ...]
-    trimmed: tuple[ToolRef, ...]
-    digest: str
-    _index: dict[str, WireTool] = field(init=False, factory=dict, eq=False, repr=False)
-
-    def tool(self, wire_name: str) -> WireTool | None:
-        """The tool of that wire name, or None."""
-        if not self._index:
-            # Made by the first who asks: with thousands of tools it would be a third of what publishing costs. The
-            # update is one step, so that a reader in another thread sees none of it or all of it.
-            self._index.update({tool.wire_name: tool for tool in self.tools})
-        return self._index.get(wire_name)
-
-
 @frozen(kw_only=True)
 class PluginModel:
     """Everything there is to know about the plugins, at one moment.
@@ -159,6 +113,7 @@ class PluginModel:
         config_error: why the config file as it is now cannot be used (one line), or None.
         config_warnings: one line each, of what was accepted in the config but looks wrong; and that changes of it are not
             noticed, when it is watched in vain.
+        profile: the name of the profile that the catalog is made for.
         native_count, budget, wanted, trimmed: the figures behind the warning: native tools, the budget's cap (None = none),
             native and MCP tools that would be sent without it, and how many of those it dropped.
     """
@@ -166,6 +121,7 @@ class PluginModel:
     servers: tuple[ServerState, ...] = ()
     config_error: str | None = None
     config_warnings: tuple[str, ...] = ()
+    profile: str = "portable"
     native_count: int = 0
     budget: int | None = None
     wanted: int = 0
@@ -217,50 +173,6 @@ class Snapshot:
     config_rev: int
     model: PluginModel
     catalog: Catalog
-
-
-def _cap(_: object, __: object, value: int | None) -> None:
-    if value is not None and value < 0:
-        raise ValueError(f"a budget is 0 or more tools, not {value}")
-
-
-@frozen
-class Budget:
-    """A soft cap on what is sent: native tools always ship, MCP tools are trimmed lowest priority first.
-
-    Args:
-        tools: the most native and MCP tools together, or None for no cap.
-
-    Raises:
-        ValueError: when it is negative.
-    """
-
-    tools: int | None = field(default=100, validator=_cap)
-
-
-def _native_name(_: object, __: object, value: str) -> None:
-    if value.startswith("mcp__"):
-        raise ValueError(f"native tool {value!r}: names that begin with mcp__ are those of MCP tools")
-
-
-@frozen
-class NativeTool:
-    """A tool of the embedding program itself; it always ships.
-
-    Args:
-        name: its wire name; may not begin with ``mcp__``.
-        description: for the model.
-        input_schema: JSON Schema of its arguments; the root is an object.
-        handler: called with the arguments as keywords; sync (run in a worker thread) or async.
-
-    Raises:
-        ValueError: when the name begins with ``mcp__``.
-    """
-
-    name: str = field(validator=_native_name)
-    description: str
-    input_schema: FrozenDict = field(converter=freeze)
-    handler: Callable[..., Any] | Callable[..., Awaitable[Any]] = field(eq=False)
 
 
 @frozen

@@ -35,8 +35,8 @@ class ToolDef:
     input_schema: FrozenDict = field(default=FrozenDict(type="object"), converter=freeze)
     output_schema: FrozenDict | None = field(default=None, converter=freeze)
     annotations: FrozenDict | None = field(default=None, converter=freeze)
-    # What `tool.prepare` made of it, for the projection: judging and hashing a long list at once would hold up the rest.
-    prepared_memo: Any = field(init=False, default=None, eq=False, repr=False)
+    # What `tool.prepare` made of it, by profile: judging and hashing a long list at once would hold up the rest.
+    prepared_memo: dict[Any, Any] = field(init=False, factory=dict, eq=False, repr=False)
 
 
 @frozen(kw_only=True)

@@ -11,17 +11,21 @@ from hashlib import sha256
 
 from attrs import define, field
 
+from .catalog import ToolRef, WireTool
 from .frozen import FrozenDict
 from .mask import mask_text
 from .naming import wire_name
-from .schema import canonical, judge
-from .snapshot import ToolRef, ToolState, Verdict, WireTool
+from .profile import Profile
+from .schema.fit import Fit, Flaw, fit
+from .schema.sound import canonical
+from .snapshot import ToolState, Verdict
 from .status import ToolDef
 
 __all__ = ["Tool", "encode", "make_tools", "one_line", "prepare"]
 
 _NO_SCHEMA = FrozenDict()
 _STATES_KEPT = 8  # verdicts a tool remembers
+_PROFILES_KEPT = 4  # profiles a definition remembers what it is for
 
 
 def encode(tool: WireTool) -> bytes:
@@ -36,19 +40,25 @@ def encode(tool: WireTool) -> bytes:
 
 @define(eq=False)
 class Tool:
-    """One advertised tool: judged, named, and hashed.
+    """One advertised tool: judged for a profile, named, and hashed.
 
     Args:
         source: the definition it was made from; held, because it is recognised by identity.
+        profile: what it was judged for.
         wire: what is sent, also when it is not sent; of a flawed tool only what is safe to show.
+        shown: its schema as the model shows it: as advertised, or empty when that is no JSON.
         flaw: why it is quarantined, or None.
+        changes: what was mended, one line each.
         digest: 32 bytes, see `encode`; empty when flawed.
         ref: where it comes from.
     """
 
     source: ToolDef
+    profile: Profile
     wire: WireTool
-    flaw: str | None
+    shown: FrozenDict
+    flaw: Flaw | None
+    changes: tuple[str, ...]
     digest: bytes
     ref: ToolRef
     _states: dict[tuple[bool, Verdict, str | None], ToolState] = field(init=False, factory=dict)
@@ -59,15 +69,19 @@ class Tool:
         found = self._states.get(key)
         if found is None:
             wire = self.wire
+            flaw = self.flaw if verdict == "quarantined" else None
             found = ToolState(
                 bare=wire.bare,
                 enabled=enabled,
                 title=wire.title,
-                description=wire.description,
-                input_schema=wire.input_schema,
+                description=_text(self.source, "description"),
+                input_schema=self.shown,
                 wire_name=wire.wire_name,
                 verdict=verdict,
                 reason=reason,
+                rule=None if flaw is None else flaw.rule,
+                path=None if flaw is None else flaw.path,
+                mended=self.changes,
             )
             if len(self._states) >= _STATES_KEPT:
                 self._states.clear()
@@ -75,82 +89,91 @@ class Tool:
         return found
 
 
-def _flawed(server: str, bare: str, source: ToolDef, flaw: str) -> Tool:
-    """A quarantined tool, showing of its definition what can be shown."""
-
-    def text(name: str) -> str | None:
-        try:
-            value = getattr(source, name)
-            value.encode("utf-8")
-        except Exception:
-            return None
-        return value if type(value) is str else None
-
-    schema = _NO_SCHEMA
+def _text(source: ToolDef, name: str) -> str | None:
+    """A text of a definition, or None when it is none that can be shown."""
     try:
-        if isinstance(source.input_schema, FrozenDict) and judge(ToolDef(bare, input_schema=_typed(source))) is None:
-            schema = source.input_schema
+        value = getattr(source, name)
+        value.encode("utf-8")
     except Exception:
-        schema = _NO_SCHEMA
-    name = wire_name(server, bare)
+        return None
+    return value if type(value) is str else None
+
+
+def _flawed(server: str, bare: str, source: ToolDef, profile: Profile, flaw: Flaw, shown: FrozenDict) -> Tool:
+    """A quarantined tool, showing of its definition what can be shown."""
     wire = WireTool(
-        wire_name=name,
+        wire_name=wire_name(server, bare),
         server=server,
         bare=bare,
-        title=text("title"),
-        description=text("description"),
-        input_schema=schema,
+        title=_text(source, "title"),
+        description=_text(source, "description"),
+        input_schema=shown,
     )
-    return Tool(source, wire, flaw, b"", ToolRef(server, bare))
+    return Tool(source, profile, wire, shown, flaw, (), b"", ToolRef(server, bare))
 
 
-def _typed(source: ToolDef) -> FrozenDict:
-    """Its schema with the root forced to be an object's, to ask whether the rest of it is JSON."""
-    return FrozenDict({**source.input_schema, "type": "object"})
-
-
-def prepare(server: str, source: ToolDef) -> None:
+def prepare(server: str, source: ToolDef, profile: Profile) -> None:
     """Judge and hash a definition before the projection asks for it; for who can let others run between two of them.
 
     Args:
         server: the name of the server.
         source: the definition, which keeps what was made of it. Never raises, and changes no result.
+        profile: what it is to be judged for.
     """
     bare = _bare(source)
     if bare is not None:
-        object.__setattr__(source, "prepared_memo", _make_tool(server, bare, source))
+        _prepared(server, bare, source, profile)
 
 
-def _prepared(server: str, bare: str, source: ToolDef) -> Tool:
-    made = getattr(source, "prepared_memo", None)
-    if isinstance(made, Tool) and made.source is source and made.wire.server == server:
-        return made
-    return _make_tool(server, bare, source)
-
-
-def _make_tool(server: str, bare: str, source: ToolDef) -> Tool:
+def _prepared(server: str, bare: str, source: ToolDef, profile: Profile) -> Tool:
+    """What a definition is for a profile; made once, and kept in the definition, so that views share it."""
     try:
-        flaw = judge(source)
-        if flaw is not None:
-            return _flawed(server, bare, source, flaw)
+        memo = source.prepared_memo
+        made = memo.get(profile)
+        if isinstance(made, Tool) and made.source is source and made.wire.server == server:
+            return made
+    except Exception:
+        return _make_tool(server, bare, source, profile)
+    made = _make_tool(server, bare, source, profile)
+    if len(memo) >= _PROFILES_KEPT:
+        memo.clear()
+    memo[profile] = made
+    return made
+
+
+def _make_tool(server: str, bare: str, source: ToolDef, profile: Profile) -> Tool:
+    shown = _NO_SCHEMA
+    try:
+        name = wire_name(server, bare)
+        found: Fit = fit(source, name, profile)
+        shown = found.shown
+        if found.flaw is not None:
+            return _flawed(server, bare, source, profile, found.flaw, shown)
         wire = WireTool(
-            wire_name=wire_name(server, bare),
+            wire_name=name,
             server=server,
             bare=bare,
             title=source.title,
-            description=source.description,
-            input_schema=source.input_schema,
+            description=found.description,
+            input_schema=found.input_schema,
         )
         digest = encode(wire)
     except Exception as error:
-        return _flawed(server, bare, source, f"its definition cannot be used: {one_line(error)}")
-    return Tool(source, wire, None, digest, ToolRef(server, bare))
+        flaw = Flaw("unusable", "", f"its definition cannot be used: {one_line(error)}")
+        return _flawed(server, bare, source, profile, flaw, shown)
+    return Tool(source, profile, wire, shown, None, found.changes, digest, ToolRef(server, bare))
 
 
 def _same_or(tool: Tool, old: Tool | None) -> Tool:
-    if old is not None and tool.digest and old.digest == tool.digest:
+    if (
+        old is not None
+        and tool.digest
+        and old.digest == tool.digest
+        and old.profile == tool.profile
+        and old.changes == tool.changes
+    ):
         # Advertised again, byte for byte: keep the objects, and with them the order in which a reader sees the keys.
-        return Tool(tool.source, old.wire, None, tool.digest, old.ref)
+        return Tool(tool.source, tool.profile, old.wire, tool.shown, None, tool.changes, tool.digest, old.ref)
     return tool
 
 
@@ -171,18 +194,21 @@ def _bare(source: ToolDef) -> str | None:
     return bare if type(bare) is str else None
 
 
-def make_tools(server: str, advertised: Iterable[ToolDef], old: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
+def make_tools(
+    server: str, advertised: Iterable[ToolDef], profile: Profile, old: tuple[Tool, ...] = ()
+) -> tuple[Tool, ...]:
     """Judge, name and hash a server's tools, each by itself.
 
     Args:
         server: the name of the server.
         advertised: its list.
+        profile: what they are judged for.
         old: what was made of its list before; what is the same is used again.
 
     Returns:
         In the order advertised; of tools with one name the first.
     """
-    known = {id(tool.source): tool for tool in old}
+    known = {id(tool.source): tool for tool in old if tool.profile == profile}
     named = {tool.wire.bare: tool for tool in old}
     made: dict[str, Tool] = {}
     for place, source in enumerate(advertised, 1):
@@ -190,8 +216,9 @@ def make_tools(server: str, advertised: Iterable[ToolDef], old: tuple[Tool, ...]
         if tool is None:
             bare = _bare(source)
             if bare is None:
-                tool = _flawed(server, f"(tool {place})", source, "it has no name that is text")
+                flaw = Flaw("nameless", "name", "it has no name that is text")
+                tool = _flawed(server, f"(tool {place})", source, profile, flaw, _NO_SCHEMA)
             else:
-                tool = _same_or(_prepared(server, bare, source), named.get(bare))
+                tool = _same_or(_prepared(server, bare, source, profile), named.get(bare))
         made.setdefault(tool.wire.bare, tool)  # a name advertised twice is one tool: the first
     return tuple(made.values())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .catalog import ToolRef
 from .nearest import nearest
 from .phase import DOWN_PHASES
-from .snapshot import ServerState, Snapshot, ToolRef, ToolState, Why
+from .snapshot import ServerState, Snapshot, ToolState, Why
 
 __all__ = ["why"]
 

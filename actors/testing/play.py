@@ -21,9 +21,10 @@ from attrs import evolve
 from ...supervision.testing import Result, Simulation, run_simulation
 from ..edge.config.file import MemoryStore
 from ..host import Host
+from ..model.budget import Budget
 from ..model.config import Config, ServerEntry
 from ..model.errors import PlaybillError
-from ..model.snapshot import Budget, Snapshot
+from ..model.snapshot import Snapshot
 from ..opening import open_host
 from ..server import ServerSettings
 from .delivery import CoreFaults, FaultyServers

@@ -209,10 +209,8 @@ async def test_a_long_list_is_taken_in_slices_and_others_run_in_between(
     list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing_module, "SLICE", 5)
-    monkeypatch.setattr(listing_module, "prepare", lambda server, tool: prepared.append((turns, server, tool.bare)))
     real = sdk_methods.validate_server_result
     sizes: list[tuple[int, int]] = []
-    prepared: list[tuple[int, str, str]] = []
     turns = 0
 
     def validate(method: str, version: str, data: Any, **more: Any) -> None:
@@ -239,8 +237,6 @@ async def test_a_long_list_is_taken_in_slices_and_others_run_in_between(
     assert max(size for _, size in sizes) == 5
     at_once = [sum(size for turn, size in sizes if turn == each) for each in {turn for turn, _ in sizes}]
     assert max(at_once) <= 4 * 5  # a slice is validated whole, perhaps each tool by itself, and by the session
-    assert [(server, name) for _, server, name in prepared] == [("fake", f"t{n}") for n in range(5, 40) if n != 17]
-    assert max(sum(turn == each for turn, _, _ in prepared) for each in {turn for turn, _, _ in prepared}) <= 5
 
 
 async def test_a_list_without_end_is_cut(list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,6 +276,7 @@ def test_a_schema_beyond_what_python_may_nest_costs_only_its_tool() -> None:
     page = listing_module._Page("2025-11-25", tools=[tool("a"), tool("deep", inputSchema=nested(1000))])
     tools: dict[str, Any] = {}
     problems: list[str] = []
-    assert [tool.bare for tool in listing_module._take(page, tools, {}, problems)] == ["a"]
+    listing_module._take(page, tools, {}, problems)
+    assert list(tools) == ["a"]
     assert list(tools) == ["a"]
     assert problems == ["tool 'deep' left out: its schema is nested too deeply"]

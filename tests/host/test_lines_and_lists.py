@@ -14,9 +14,11 @@ from playbill.actors import (
     ServerUnavailable,
     ToolNotOffered,
 )
+from playbill.actors import server as server_module
 from playbill.actors.board import Board
 from playbill.actors.line import Line
 from playbill.actors.model.config import ConfigState
+from playbill.actors.model.profile import Profile
 from playbill.actors.model.status import Lifecycle, Report, ToolDef
 from playbill.actors.testing import Script, ScriptedServers
 
@@ -234,3 +236,32 @@ async def test_a_call_through_a_held_catalog_waits_for_a_server_that_was_added_a
         await host.plugin_add("a", "a")
         assert host.snapshot().model.server("a").list_state == "none"
         assert await host.call("mcp__a__x", catalog=held, timeout=5)
+
+
+async def test_a_long_list_is_judged_in_slices_before_it_is_shown(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[tuple[int, bool]] = []
+    turns = 0
+    real = server_module.prepare
+
+    def prepare(name: str, tool: ToolDef, profile: Profile) -> None:
+        judged.append((turns, bool(tool.prepared_memo)))
+        real(name, tool, profile)
+
+    async def neighbour() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(server_module, "prepare", prepare)
+    many = [f"t{number}" for number in range(4 * server_module.JUDGED_AT_ONCE)]
+    async with opened(ScriptedServers(a=many)) as host, trio.open_nursery() as nursery:
+        nursery.start_soon(neighbour)
+        assert await host.ready(timeout=5)
+        nursery.cancel_scope.cancel()
+    assert [known for _, known in judged] == [False] * len(many), "something judged them before"
+    turn_of = [turn for turn, _ in judged]
+    # Twice: who ran last in one batch of the scheduler may run first in the next.
+    assert max(turn_of.count(turn) for turn in set(turn_of)) <= 2 * server_module.JUDGED_AT_ONCE

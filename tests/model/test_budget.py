@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playbill.actors.model.budget import allot, server_order, slots
-from playbill.actors.model.snapshot import Budget
+from playbill.actors.model.budget import Budget, allot, server_order, slots
 
 counts = st.lists(st.integers(0, 60), max_size=12)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playbill.actors.model import tool as tool_module
 from playbill.actors.model.frozen import FrozenDict
+from playbill.actors.model.profile import PORTABLE
 from playbill.actors.model.status import ToolDef
 from playbill.actors.model.tool import Tool, make_tools, prepare
 
@@ -28,17 +29,17 @@ def copies() -> list[ToolDef]:
 def test_it_comes_out_the_same_and_is_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     ready = copies()
     for each in ready:
-        prepare("s", each)
-    plain = seen(make_tools("s", copies()))
-    monkeypatch.setattr(tool_module, "judge", None)
+        prepare("s", each, PORTABLE)
+    plain = seen(make_tools("s", copies(), PORTABLE))
+    monkeypatch.setattr(tool_module, "fit", None)
     monkeypatch.setattr(tool_module, "encode", None)
-    assert seen(make_tools("s", ready)) == plain
+    assert seen(make_tools("s", ready, PORTABLE)) == plain
     assert plain[1][1] is not None
 
 
 def test_it_is_equal_to_one_that_was_not_prepared() -> None:
     ready, plain = copies()[0], copies()[0]
-    prepare("s", ready)
+    prepare("s", ready, PORTABLE)
     assert ready == plain
     assert repr(ready) == repr(plain)
 
@@ -46,21 +47,21 @@ def test_it_is_equal_to_one_that_was_not_prepared() -> None:
 def test_under_another_server_it_is_made_anew() -> None:
     ready = copies()
     for each in ready:
-        prepare("other", each)
-    assert seen(make_tools("s", ready)) == seen(make_tools("s", copies()))
+        prepare("other", each, PORTABLE)
+    assert seen(make_tools("s", ready, PORTABLE)) == seen(make_tools("s", copies(), PORTABLE))
 
 
 def test_advertised_again_it_keeps_the_objects_sent_before() -> None:
-    before = make_tools("s", copies())
+    before = make_tools("s", copies(), PORTABLE)
     ready = copies()
     for each in ready:
-        prepare("s", each)
-    after = make_tools("s", ready, before)
+        prepare("s", each, PORTABLE)
+    after = make_tools("s", ready, PORTABLE, before)
     assert after[0].wire is before[0].wire
     assert after[0].source is ready[0]
 
 
 def test_what_has_no_name_is_left_alone() -> None:
     strange = ToolDef(5)  # type: ignore[arg-type]
-    prepare("s", strange)
-    assert make_tools("s", [strange])[0].flaw == "it has no name that is text"
+    prepare("s", strange, PORTABLE)
+    assert str(make_tools("s", [strange], PORTABLE)[0].flaw) == "it has no name that is text"

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 from playbill.actors.model import tool
+from playbill.actors.model.budget import Budget
+from playbill.actors.model.catalog import ToolRef
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.frozen import FrozenDict
+from playbill.actors.model.native import NativeTool
 from playbill.actors.model.projection import Memo, project
-from playbill.actors.model.snapshot import Budget, NativeTool, ServerState, Snapshot, ToolRef
+from playbill.actors.model.snapshot import ServerState, Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 
 NO_CAP = Budget(None)
@@ -209,7 +212,7 @@ def test_a_tool_with_a_bad_schema_is_quarantined_alone() -> None:
     assert snap.model.wanted == 1
 
 
-@pytest.mark.parametrize(("module", "name"), [(tool, "judge"), (tool, "wire_name"), (tool, "encode")])
+@pytest.mark.parametrize(("module", "name"), [(tool, "fit"), (tool, "wire_name"), (tool, "encode")])
 def test_a_tool_that_makes_anything_raise_is_quarantined_alone(
     module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,14 +313,6 @@ def test_a_native_tool_always_ships_even_with_a_schema_that_cannot_be_encoded() 
     odd = NativeTool("odd", "d", {"type": "object", "x": {1}}, print)
     snap = project(state([entry("a")]), {"a": ready("x")}, [odd], Budget(0))
     assert [each.wire_name for each in snap.catalog.tools] == ["odd"]
-
-
-def test_a_native_tool_wins_over_an_mcp_tool_of_the_same_wire_name() -> None:
-    thief = evolve(NATIVE)
-    object.__setattr__(thief, "name", "mcp__a__x")
-    snap = project(state([entry("a")]), {"a": ready("x", "y")}, [thief], NO_CAP)
-    assert [(each.wire_name, each.server) for each in snap.catalog.tools] == [("mcp__a__x", None), ("mcp__a__y", "a")]
-    assert verdicts(snap, "a") == {"x": "quarantined", "y": "on_wire"}
 
 
 # --- the budget

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 from playbill.actors.model import projection, row, tool
+from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
+from playbill.actors.model.native import NativeTool
 from playbill.actors.model.projection import Memo, project
-from playbill.actors.model.snapshot import Budget, NativeTool, ServerState, Snapshot
+from playbill.actors.model.snapshot import ServerState, Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 
 NO_CAP = Budget(None)
@@ -271,8 +273,7 @@ def test_a_memo_notices_every_field_that_shows(what: str, changed: ServerEntry, 
 
 
 def test_a_memo_notices_other_native_tools() -> None:
-    thief = evolve(NATIVE)
-    object.__setattr__(thief, "name", "mcp__a__x")
+    thief = evolve(NATIVE, name="other")
     memo, snap, status = Memo(), None, ready("x")
     for natives in ([], [NATIVE], [thief], [NATIVE, thief], []):
         snap = project(state([entry("a")]), {"a": status}, natives, NO_CAP, snap, memo)

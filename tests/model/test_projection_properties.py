@@ -8,11 +8,20 @@ from typing import Any
 from attrs import evolve, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
+from playbill.actors.model.naming import wire_name
+from playbill.actors.model.native import NativeTool
+from playbill.actors.model.profile import PORTABLE
 from playbill.actors.model.projection import Memo, project
-from playbill.actors.model.schema import judge
-from playbill.actors.model.snapshot import Budget, NativeTool, Snapshot
+from playbill.actors.model.schema.fit import fit
+from playbill.actors.model.snapshot import Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
+
+
+def fits(server: str, tool: ToolDef) -> bool:
+    return fit(tool, wire_name(server, tool.bare), PORTABLE).flaw is None
+
 
 DOWN = {"parked", "needs_auth", "disabled", "untrusted", "invalid", "stopping"}
 
@@ -126,7 +135,7 @@ def kept_order(world: World, snap: Snapshot) -> list[tuple[str, str]]:
     for place, (server, entry) in enumerate(zip(snap.model.servers, world.state.config.servers, strict=True)):
         priority = entry.priority if entry.priority == entry.priority else 0
         for tool in world.statuses.get(entry.name, ServerStatus()).tools or ():
-            if entry.allows(tool.bare) and server.phase not in DOWN and judge(tool) is None:
+            if entry.allows(tool.bare) and server.phase not in DOWN and fits(entry.name, tool):
                 key = (tool.bare not in entry.pin, -priority, place, tool.bare)
                 keyed.append((key, (entry.name, tool.bare)))
     return [ref for _, ref in sorted(keyed)]
@@ -157,7 +166,7 @@ def test_verdicts_budget_and_catalog_are_what_the_rules_say(world: World) -> Non
                 expected = "excluded"
             elif server.phase in DOWN:
                 expected = "server_down"
-            elif judge(defs[tool.bare]) is not None:
+            elif not fits(server.name, defs[tool.bare]):
                 expected = "quarantined"
             else:
                 expected = "on_wire" if ref in kept else "over_budget"

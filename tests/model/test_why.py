@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
+from playbill.actors.model.native import NativeTool
 from playbill.actors.model.projection import project
-from playbill.actors.model.snapshot import Budget, NativeTool
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 from playbill.actors.model.why import why
 

@@ -55,18 +55,14 @@ class Link:
     """One live MCP connection; fulfils `ports.Connection`.
 
     Args:
-        server: its name in the configuration.
         wire: below.
         session: initialised.
         era: as agreed on.
         on_list_changed: called, never waiting, when the tool list may have changed.
     """
 
-    def __init__(
-        self, server: str, wire: Wire, session: ClientSession, era: Era, on_list_changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, wire: Wire, session: ClientSession, era: Era, on_list_changed: Callable[[], None]) -> None:
         self.era = era
-        self._server = server
         self._wire = wire
         self._session = session
         self._on_list_changed = on_list_changed
@@ -114,7 +110,7 @@ class Link:
             return Listing(())
         scrub = self._wire.scrub
         try:
-            listing = await list_all(self._session, self._server, self._tools)
+            listing = await list_all(self._session, self._tools)
         except MCPError as error:
             await self._raise_when_lost(error)
             raise ListFailed(one_line(scrub(f"refused: {_said(error)}"))) from None
@@ -210,12 +206,11 @@ class Link:
 
 @asynccontextmanager
 async def open_link(
-    server: str, wire: Wire, known: Era | None, probe_seconds: float, on_list_changed: Callable[[], None]
+    wire: Wire, known: Era | None, probe_seconds: float, on_list_changed: Callable[[], None]
 ) -> AsyncIterator[Link]:
     """Enter a session over a wire and shake hands; leaving ends the session, not the wire.
 
     Args:
-        server: its name in the configuration.
         wire: just opened.
         known: the era this server was last met in.
         probe_seconds: see `negotiate`.
@@ -245,7 +240,7 @@ async def open_link(
             refused = await _refusal(wire, known, error)
         else:
             try:
-                yield Link(server, wire, session, era, on_list_changed)
+                yield Link(wire, session, era, on_list_changed)
             except BaseException as error:
                 raised = error
     if refused is not None:

@@ -31,7 +31,6 @@ from mcp_types import methods as sdk_methods
 from pydantic import ValidationError
 
 from ...model.status import ToolDef
-from ...model.tool import prepare
 from ...ports import Listing
 from .wire import one_line
 
@@ -130,12 +129,11 @@ class Tap:
             self._on_ended()
 
 
-async def list_all(session: ClientSession, server: str, known: Iterable[ToolDef] = ()) -> Listing:
+async def list_all(session: ClientSession, known: Iterable[ToolDef] = ()) -> Listing:
     """Ask for all pages of the tool list.
 
     Args:
         session: initialised, over a `Tap`.
-        server: its name in the configuration.
         known: the tools listed before; one that is advertised again as it was is the same object.
 
     Returns:
@@ -155,7 +153,7 @@ async def list_all(session: ClientSession, server: str, known: Iterable[ToolDef]
     for number in range(1, MAX_PAGES + 1):
         page = _Page(session.protocol_version or "2025-11-25", room)
         before = len(tools)
-        await _take_page(session, server, cursor, page, tools, old, problems)
+        await _take_page(session, cursor, page, tools, old, problems)
         room -= page.handed_on
         cursor = page.cursor
         if page.cut or (cursor and not room):
@@ -181,7 +179,6 @@ async def list_all(session: ClientSession, server: str, known: Iterable[ToolDef]
 
 async def _take_page(
     session: ClientSession,
-    server: str,
     cursor: str | None,
     page: _Page,
     tools: dict[str, ToolDef],
@@ -193,12 +190,9 @@ async def _take_page(
     try:
         while True:
             await _ask(session, cursor, page)
-            added = _take(page, tools, old, problems)
+            _take(page, tools, old, problems)
             if len(tools) > SLICE:
                 await trio.lowlevel.checkpoint()
-                for each in added:
-                    if each.prepared_memo is None:
-                        prepare(server, each)
             if not page.rest:
                 break
             cursor = _REST
@@ -218,9 +212,8 @@ async def _ask(session: ClientSession, cursor: str | None, page: _Page) -> None:
     page.tools = [tool for tool in page.tools if tool["name"] in kept]
 
 
-def _take(page: _Page, tools: dict[str, ToolDef], old: Mapping[str, ToolDef], problems: list[str]) -> list[ToolDef]:
-    """Add the new tools of a slice, and its problems; returns those tools."""
-    added: list[ToolDef] = []
+def _take(page: _Page, tools: dict[str, ToolDef], old: Mapping[str, ToolDef], problems: list[str]) -> None:
+    """Add the new tools of a slice, and its problems."""
     problems += page.problems
     for raw in page.tools:
         name = raw["name"]
@@ -235,9 +228,6 @@ def _take(page: _Page, tools: dict[str, ToolDef], old: Mapping[str, ToolDef], pr
             tools[name] = before if before is not None and before == made else made
         except RecursionError:
             problems.append(f"tool {name!r} left out: its schema is nested too deeply")
-            continue
-        added.append(tools[name])
-    return added
 
 
 def _tool_def(raw: dict[str, Any]) -> ToolDef:

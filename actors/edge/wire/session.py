@@ -210,9 +210,7 @@ class _Backstage:
             from .link import open_link
 
             try:
-                async with open_link(
-                    self._entry.name, wire, known, settings.probe_seconds, self._on_list_changed
-                ) as link:
+                async with open_link(wire, known, settings.probe_seconds, self._on_list_changed) as link:
                     self._eras[self._entry.name] = link.era
                     self._link = link
                     wire.graceful = True

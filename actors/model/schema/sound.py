@@ -1,8 +1,4 @@
-"""Whether a tool can be sent to a provider at all: judged once, in the projection, for each tool by itself.
-
-One tool that cannot be encoded makes a provider refuse the whole request. So such a tool is quarantined alone, with the
-reason in words. `judge` is the one question the projection asks; what a provider's profile needs beyond it (mending,
-refusing keywords) belongs behind the same question.
+"""Whether a tool's definition is JSON that every encoder takes, and no more of it than can be handled at once.
 
 The limits are explicit, so that the answer is the same at every depth of the caller's stack.
 """
@@ -13,7 +9,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from .status import ToolDef
+from ..status import ToolDef
 
 __all__ = ["MAX_DEPTH", "MAX_VALUES", "canonical", "judge"]
 
@@ -98,16 +94,12 @@ def _judge(tool: ToolDef) -> str | None:
     flaw = _flaw(schema)
     if flaw is not None:
         return flaw
-    if schema.get("type") != "object":
-        # Every provider wants the type spelled out at the root.
-        given = json.dumps(schema["type"])[:40] if "type" in schema else "none"
-        return f'the root of its input schema must be of type "object"; its type is {given}'
     canonical(schema)
     return None
 
 
 def judge(tool: ToolDef) -> str | None:
-    """Why a tool cannot be sent to any provider, or None when it can. Total: it never raises.
+    """Why a tool's definition is no JSON that could be sent to anybody, or None when it is. Total: it never raises.
 
     Args:
         tool: as its server advertised it.
