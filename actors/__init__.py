@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..supervision import Event, Gap
     from .host import Host, Readiness
     from .model.budget import Budget
-    from .model.catalog import Catalog, ToolRef, WireTool
+    from .model.catalog import Catalog
     from .model.config import Config, InputSpec, ServerEntry
     from .model.errors import (
         CallTimeout,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from .model.native import NativeTool
     from .model.snapshot import PluginModel, ServerState, Snapshot, ToolState, Why
+    from .model.wire import ToolRef, WireTool
     from .opening import open_host
     from .server import ServerSettings
 
@@ -95,12 +96,12 @@ _HOME = {
     "ServerUnavailable": "model.errors",
     "Snapshot": "model.snapshot",
     "ToolNotOffered": "model.errors",
-    "ToolRef": "model.catalog",
+    "ToolRef": "model.wire",
     "ToolState": "model.snapshot",
     "UnknownServer": "model.errors",
     "UnknownTool": "model.errors",
     "Why": "model.snapshot",
-    "WireTool": "model.catalog",
+    "WireTool": "model.wire",
     "WriteFailed": "model.errors",
     "open_host": "opening",
 }

@@ -17,7 +17,7 @@ import trio
 from ..supervision import Cell
 from .board import Board
 from .line import Line
-from .model.catalog import Catalog, WireTool
+from .model.catalog import Catalog
 from .model.config import ServerEntry
 from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
 from .model.naming import PREFIX
@@ -25,6 +25,7 @@ from .model.native import NativeTool
 from .model.nearest import nearest
 from .model.snapshot import Snapshot
 from .model.status import ServerStatus
+from .model.wire import WireTool
 from .operations import not_meant_to_run
 from .ports import Progress
 

@@ -4,30 +4,10 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from .frozen import FrozenDict, freeze
 from .profile import PORTABLE, Profile
+from .wire import ToolRef, WireTool
 
-__all__ = ["Catalog", "ToolRef", "WireTool"]
-
-
-@frozen
-class ToolRef:
-    """A tool by where it comes from: server name and bare tool name."""
-
-    server: str
-    bare: str
-
-
-@frozen(kw_only=True)
-class WireTool:
-    """One tool as it is sent to a provider; ``server`` is None for a native tool."""
-
-    wire_name: str
-    server: str | None
-    bare: str
-    title: str | None = None
-    description: str | None = None
-    input_schema: FrozenDict = field(factory=FrozenDict, converter=freeze)
+__all__ = ["Catalog"]
 
 
 @frozen

@@ -25,7 +25,7 @@ from operator import is_
 from attrs import define, field, frozen
 
 from .budget import Budget, allot, server_order, slots
-from .catalog import Catalog, ToolRef, WireTool
+from .catalog import Catalog
 from .config import ConfigState, ServerEntry
 from .native import NativeTool
 from .profile import PORTABLE, Profile
@@ -33,6 +33,7 @@ from .row import Block, Row, Shown, make_row
 from .snapshot import PluginModel, Snapshot
 from .status import ServerStatus
 from .tool import Tool, encode
+from .wire import ToolRef, WireTool
 
 __all__ = ["Memo", "project"]
 

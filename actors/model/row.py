@@ -12,7 +12,6 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from .catalog import ToolRef, WireTool
 from .config import ServerEntry
 from .mask import mask_args, mask_text, mask_url
 from .naming import wire_name
@@ -21,6 +20,7 @@ from .profile import Profile
 from .snapshot import Phase, ServerState, ToolState
 from .status import ServerStatus, ToolDef
 from .tool import Tool, make_tools, one_line
+from .wire import ToolRef, WireTool
 
 __all__ = ["Block", "Row", "Shown", "make_row"]
 

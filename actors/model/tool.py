@@ -11,7 +11,6 @@ from hashlib import sha256
 
 from attrs import define, field
 
-from .catalog import ToolRef, WireTool
 from .frozen import FrozenDict
 from .mask import mask_text
 from .naming import wire_name
@@ -20,6 +19,7 @@ from .schema.fit import Fit, Flaw, fit
 from .schema.sound import canonical
 from .snapshot import ToolState, Verdict
 from .status import ToolDef
+from .wire import ToolRef, WireTool
 
 __all__ = ["Tool", "encode", "make_tools", "one_line", "prepare"]
 

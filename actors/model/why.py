@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .catalog import ToolRef
 from .nearest import nearest
 from .phase import DOWN_PHASES
 from .snapshot import ServerState, Snapshot, ToolState, Why
+from .wire import ToolRef
 
 __all__ = ["why"]
 

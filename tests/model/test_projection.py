@@ -8,13 +8,13 @@ import pytest
 from attrs import evolve
 from playbill.actors.model import tool
 from playbill.actors.model.budget import Budget
-from playbill.actors.model.catalog import ToolRef
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.frozen import FrozenDict
 from playbill.actors.model.native import NativeTool
 from playbill.actors.model.projection import Memo, project
 from playbill.actors.model.snapshot import ServerState, Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
+from playbill.actors.model.wire import ToolRef
 
 NO_CAP = Budget(None)
 NATIVE = NativeTool("zz_native", "ours", {"type": "object"}, print)
