@@ -8,6 +8,7 @@ written (unexpanded); every other change of an entry is a matter of the projecti
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from attrs import field, frozen
@@ -68,7 +69,7 @@ def launch_key(entry: ServerEntry) -> Hashable:
     """What decides whether a running server is the one an entry means: equal keys mean the same launch.
 
     Order of env and headers does not count, nor the case of header names, nor how ``type`` is spelled or that it is
-    left out.
+    left out. The folder of the file does, for a process: its paths begin there.
 
     Args:
         entry: as configured, unexpanded.
@@ -82,8 +83,19 @@ def launch_key(entry: ServerEntry) -> Hashable:
     return key
 
 
+def _folder(entry: ServerEntry) -> str | None:
+    """The folder of its file, where that has a part in how it is launched; a process runs there, or finds its paths from there."""
+    if entry.source is None or entry.server is not None:
+        return None
+    texts = (entry.url or "", *map(str, entry.headers.values()))
+    if transport_kind(entry) == "stdio" or any("${workspaceFolder" in text for text in texts):
+        return str(PurePath(entry.source).parent)
+    return None
+
+
 def _launch_key(entry: ServerEntry) -> Hashable:
     return (
+        _folder(entry),
         transport_kind(entry),
         entry.command,
         entry.args,

@@ -156,13 +156,13 @@ async def test_projector_killed_again_and_again_during_a_hundred_toggles(
     project = playbill.actors.projector.project
     rounds = crashes = 0
 
-    def crashing(*args: Any) -> Any:
+    def crashing(*args: Any, **named: Any) -> Any:
         nonlocal rounds, crashes
         rounds += 1
         if rounds % 3 == 0 and crashes < 15:
             crashes += 1
             raise Crash
-        return project(*args)
+        return project(*args, **named)
 
     async with opened(servers, config_file.store, budget=1000) as host:
         await host.ready(timeout=5)
@@ -183,7 +183,7 @@ async def test_projector_killed_again_and_again_during_a_hundred_toggles(
 async def test_a_dead_projector_means_stale_never_hung(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     servers = ScriptedServers(a=["x"])
 
-    def crashing(*args: Any) -> Any:
+    def crashing(*args: Any, **named: Any) -> Any:
         raise Crash
 
     async with opened(servers) as host:
@@ -205,7 +205,7 @@ async def test_a_core_actor_that_cannot_be_kept_alive_leaves_open_host_alone_and
 ) -> None:
     servers = ScriptedServers(a=["x"])
 
-    def crashing(*args: Any) -> Any:
+    def crashing(*args: Any, **named: Any) -> Any:
         raise Crash
 
     with pytest.raises(Escalated):

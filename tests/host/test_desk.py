@@ -156,12 +156,12 @@ async def test_a_refusal_is_in_the_snapshot_before_it_is_told_though_the_project
     project = playbill.actors.projector.project
     crashes = 0
 
-    def crashing(*given: Any) -> Any:
+    def crashing(*given: Any, **named: Any) -> Any:
         nonlocal crashes
         if crashes:
             crashes -= 1
             raise Crash
-        return project(*given)
+        return project(*given, **named)
 
     monkeypatch.setattr(playbill.actors.projector, "project", crashing)
     async with opened(ScriptedServers(a=["x"]), config_file.store) as host:

@@ -25,7 +25,7 @@ REMOTE = ServerEntry("r", url="https://h/mcp", headers={"Authorization": "${T}",
             for t in ("http", "streamable-http", "streamable_http", "streamableHttp", "HTTP")
         ),
         (STDIO, evolve(STDIO, exclude=("x",), include=("y",), pin=("z",), priority=3, timeout=1, connect_timeout=2)),
-        (STDIO, evolve(STDIO, line=9, source="/f", disabled=True, trusted=False, name="other")),
+        (STDIO, evolve(STDIO, line=9, disabled=True, trusted=False, name="other")),
     ],
 )
 def test_what_means_the_same_launch_has_the_same_key(entry: ServerEntry, same: ServerEntry) -> None:
@@ -137,3 +137,19 @@ def test_after_its_delta_is_done_there_is_nothing_to_do(before: Config, after: C
 def test_what_no_configuration_can_mean_is_refused_where_it_is_written(keys: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         ServerEntry("m", **keys)
+
+
+def test_a_process_is_another_one_when_its_entry_moves_to_another_folder() -> None:
+    here = ServerEntry("a", command="c", source="/home/u/mcp.json")
+    there = evolve(here, source="/srv/project/mcp.json")
+    beside = evolve(here, source="/home/u/.mcp.json")
+    assert launch_key(here) != launch_key(there)
+    assert launch_key(here) == launch_key(beside)
+
+
+def test_a_remote_server_is_the_same_wherever_its_entry_is_unless_it_says_the_folder() -> None:
+    here = ServerEntry("a", url="https://h/", source="/home/u/mcp.json")
+    assert launch_key(here) == launch_key(evolve(here, source="/srv/mcp.json"))
+    for keys in ({"url": "https://h/${workspaceFolderBasename}"}, {"headers": {"root": "${workspaceFolder}"}}):
+        placed = evolve(here, **keys)
+        assert launch_key(placed) != launch_key(evolve(placed, source="/srv/mcp.json"))
