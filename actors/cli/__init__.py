@@ -24,7 +24,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
-        print("playbill: the command line needs its extra: pip install 'playbill[cli]'", file=sys.stderr)
+        how = "install playbill with its extra 'cli' (in a clone: pip install '.[cli]')"
+        print(f"playbill: the command line needs {error.name}: {how}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         code = 130

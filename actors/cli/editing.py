@@ -218,8 +218,13 @@ def _read(store: Store) -> Config | None:
 
 def _edit(store: Store, edit: Edit) -> Edited:
     done = store.edit([edit])
-    if done.refused[0] is not None:
-        raise done.refused[0]
+    refused = done.refused[0]
+    if isinstance(store, ScopedStore) and isinstance(refused, ConfigError):
+        entry = done.config.get(edit.server)
+        if done.config.error is not None and entry is not None and entry.source == str(store.user):
+            raise CliError(Exit.CONFIG, f"{refused} (--scope user edits that one)")
+    if refused is not None:
+        raise refused
     return done
 
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from ..edge.config.discover import Scope
+from ..edge.config.here import look_here
+from ..edge.config.trust import unapprovable
 from ..model.config import ServerEntry
 from ..model.mask import mask_args, mask_text, mask_url
 from .configs import load, near, place
 from .errors import Exit, diagnose
 from .render import columns_used, print_json, print_table
 
-__all__ = ["how_to_trust", "kind", "list_servers", "what_runs"]
+__all__ = ["how_to_trust", "kind", "list_servers", "what_runs", "what_runs_json"]
 
 SCHEMA = 1
+
+_LONGEST = 4096
+"""Characters of one text that are shown; masking looks at each of them many times."""
+
+_LONGEST_LINE = 20_000
+"""Characters of arguments that are shown on one line."""
+
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool = False, quiet: bool = False) -> int:
@@ -46,10 +58,14 @@ def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool 
         )
     elif config.servers:
         rows = [
-            (entry.name, kind(entry), what_runs(entry), _tools(entry), _state(entry), near(place(entry)))
+            (
+                *(entry.name, kind(entry), what_runs(entry), _tools(entry), _state(entry)),
+                *(_environment(entry), near(place(entry))),
+            )
             for entry in config.servers
         ]
-        print_table(columns_used(("SERVER", "KIND", "RUNS", "TOOLS", "STATE", "SOURCE"), rows, keep=4))
+        columns = ("SERVER", "KIND", "RUNS", "TOOLS", "STATE", "ENVIRONMENT", "SOURCE")
+        print_table(columns_used(columns, rows, keep=4))
     else:
         diagnose(f"{config.path or 'the config'}: no servers")
     for warning in () if quiet else config.warnings:
@@ -61,7 +77,8 @@ def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool 
         diagnose(error)
     for entry in () if quiet else config.servers:
         if _state(entry) == "untrusted":
-            diagnose(f"server {entry.name!r}: {how_to_trust(entry.name)}")
+            never = unapprovable(entry)
+            diagnose(f"server {entry.name!r}: {how_to_trust(entry.name) if never is None else f'untrusted — {never}'}")
     return Exit.CONFIG if invalid else Exit.OK
 
 
@@ -82,10 +99,54 @@ def kind(entry: ServerEntry) -> str:
 
 
 def what_runs(entry: ServerEntry) -> str:
-    """What is run or reached, on one line, with its secrets masked."""
+    """What is run or reached, on one line, with its secrets masked, and cut where it is very long."""
     if entry.command is not None:
-        return shlex.join([mask_text(entry.command), *mask_args(entry.args)])
-    return "" if entry.url is None else mask_url(entry.url)
+        args, more = _shown_args(entry.args)
+        line = shlex.join([mask_text(_cut(entry.command)), *args])
+        return f"{line} {_ELLIPSIS} {more} more" if more else line
+    return "" if entry.url is None else mask_url(_cut(entry.url))
+
+
+def what_runs_json(entry: ServerEntry) -> dict[str, Any]:
+    """What is run or reached, as JSON, with its secrets masked; a text that is very long is cut."""
+    return {
+        "command": None if entry.command is None else mask_text(_cut(entry.command)),
+        "args": list(mask_args(map(_cut, entry.args))),
+        "url": None if entry.url is None else mask_url(_cut(entry.url)),
+    }
+
+
+def _shown_args(args: Sequence[str]) -> tuple[Sequence[str], int]:
+    """As many arguments as one line has room for, with their secrets masked; and how many there are besides."""
+    shown: list[str] = []
+    room = _LONGEST_LINE
+    for arg in args:
+        if room <= 0:
+            break
+        shown.append(_cut(arg))
+        room -= len(shown[-1]) + 1
+    return mask_args(shown), len(args) - len(shown)
+
+
+def _cut(text: str) -> str:
+    """A text cut where it is very long, before anything looks at each of its characters.
+
+    It ends behind a whole word: half of one might be half of a secret, which nothing would know for one any more.
+    """
+    if len(text) <= _LONGEST:
+        return text
+    head = text[:_LONGEST]
+    words = re.search(r"\s\S*\Z", head)
+    kept = head[: words.start()] if words is not None else ""
+    return f"{kept}{_ELLIPSIS} ({len(text)} characters)"
+
+
+def _environment(entry: ServerEntry) -> str:
+    """The names of the variables that an entry takes from the environment, and never what they hold."""
+    if entry.error is not None:
+        return ""
+    found = look_here(entry).variables()
+    return ", ".join(name if there else f"{name} (not set)" for name, there in found.items())
 
 
 def _tools(entry: ServerEntry) -> str:
@@ -107,9 +168,10 @@ def _as_json(entry: ServerEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "kind": kind(entry),
-        "command": None if entry.command is None else mask_text(entry.command),
-        "args": list(mask_args(entry.args)),
-        "url": None if entry.url is None else mask_url(entry.url),
+        **what_runs_json(entry),
+        "environment": [
+            {"name": name, "set": there} for name, there in look_here(entry).variables().items() if entry.error is None
+        ],
         "disabled": entry.disabled,
         "trusted": entry.trusted,
         "exclude": list(entry.exclude),

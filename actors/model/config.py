@@ -15,7 +15,7 @@ from attrs import field, frozen
 from .errors import ConfigError
 from .frozen import FrozenDict, freeze
 
-__all__ = ["Config", "ConfigState", "InputSpec", "ServerEntry"]
+__all__ = ["Config", "ConfigState", "InputSpec", "ListPlaces", "ServerEntry"]
 
 
 def _entries(value: Iterable[ServerEntry]) -> tuple[ServerEntry, ...]:
@@ -69,6 +69,19 @@ class InputSpec:
     options: tuple[str, ...] = ()
 
 
+@frozen
+class ListPlaces:
+    """Where in its file an entry's lists are, in lines below the one on which the entry stands.
+
+    Args:
+        exclude: of each excluded name, its own line.
+        include: of the first list of what is included, the line on which it begins; None when there is none.
+    """
+
+    exclude: FrozenDict = field(factory=FrozenDict, converter=freeze)
+    include: int | None = None
+
+
 @frozen(kw_only=True)
 class ServerEntry:
     """One server of the configuration.
@@ -88,6 +101,7 @@ class ServerEntry:
         connect_timeout: seconds from spawn to the first tool list; None = the host's default.
         inputs: what the entry's file declares about ``${input:ID}``; no reason to start a server anew.
         source, line: the file the entry comes from and its 1-based line there; None for an entry made in code.
+        places: where in the file its lists are, or None. It tells nobody apart: entries that differ in it alone are equal.
         error: why the entry cannot be used (one line), or None. Such an entry is shown as ``invalid`` and never started.
         trusted: False keeps it from being started until ``Host.trust(name)``.
 
@@ -115,6 +129,7 @@ class ServerEntry:
     inputs: tuple[InputSpec, ...] = field(default=(), converter=_specs)
     source: str | None = None
     line: int | None = None
+    places: ListPlaces | None = field(default=None, eq=False, repr=False)
     error: str | None = None
     trusted: bool = True
     # `diff.launch_key`, once it was asked for: a reload compares every entry, and nearly all are the objects of before.
@@ -136,6 +151,17 @@ class ServerEntry:
         """
         included, excluded = self._lists()
         return (included is None or bare in included) and bare not in excluded
+
+    def excluded_at(self, bare: str) -> int | None:
+        """The line of the entry's file that keeps a tool from being allowed, as near as it is known; None: not at all.
+
+        Args:
+            bare: a tool that the lists do not let through.
+        """
+        if self.line is None or self.places is None:
+            return self.line
+        below = self.places.exclude.get(bare) if bare in self._lists()[1] else self.places.include
+        return self.line + (below or 0)
 
     def _lists(self) -> tuple[frozenset[str] | None, frozenset[str]]:
         memo: tuple[frozenset[str] | None, frozenset[str]] | None = self.lists_memo

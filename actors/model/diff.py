@@ -84,7 +84,7 @@ def launch_key(entry: ServerEntry) -> Hashable:
 
 
 def _folder(entry: ServerEntry) -> str | None:
-    """The folder of its file, where that has a part in how it is launched; a process runs there, or finds its paths from there."""
+    """The folder of its file, where that has a part in how it is launched: a process runs there, or its paths begin there."""
     if entry.source is None or entry.server is not None:
         return None
     texts = (entry.url or "", *map(str, entry.headers.values()))

@@ -1,6 +1,7 @@
 """The edits of a configuration, as values, and what each does to a `Config`: pure.
 
-A file editor must bring a text from one whose reading is ``config`` to one whose reading is ``apply_edit(config, edit)``.
+A file editor must bring a text from one whose reading is ``config`` to one whose reading is ``apply_edit(config, edit)``; but a
+tool that is the last of an allow-list it may hide by taking it out there.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ _QUERY_WORDS = frozenset({"key", "sig", "signature", "code"})
 
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _FLAG = re.compile(r"--?[A-Za-z][A-Za-z_-]*(?:[=:].*)?", re.DOTALL)
+_SCHEMED = re.compile(r"((?:Bearer|Basic)\s+)(\S+)", re.IGNORECASE)
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w.-]*")
 _GLUED_LONG = re.compile(
     r"(--?(?:api[-_]?key|access[-_]?token|auth[-_]?token|password|passwd|secret|token))(?=[A-Z0-9]|[a-z]+\d)([^=:\s]+)"
@@ -201,7 +202,7 @@ def _masked(args: tuple[str, ...]) -> tuple[str, ...]:
             follows = False
             continue
         follows = arg.casefold() == "bearer" or (_BARE_FLAG.fullmatch(arg) is not None and looks_secret(arg))
-        glued = _GLUED_LONG.fullmatch(arg) or _GLUED_SHORT.fullmatch(arg)
+        glued = _GLUED_LONG.fullmatch(arg) or _GLUED_SHORT.fullmatch(arg) or _SCHEMED.fullmatch(arg)
         if glued is not None:
             out.append(glued[1] + _hide(glued[2]))
             follows = False

@@ -56,7 +56,7 @@ def test_check_prints_file_line_column_path_and_message(playbill: Playbill, tmp_
         ('{"mcpServers": {"a": {"command": "true"}}}', 0, 0),
         ('{"mcpServers": {"a": {"command": "true", "timeout": 5}}}', 0, 0),
         ('{"mcpServers": {"a": {"command": "no-such-program-here"}}}', 0, 3),
-        ('{"mcpServers": {}}', 0, 3),
+        ('{"mcpServers": {}}', 0, 0),
         ('{"mcpServers": {"a": {}}}', 3, 3),
         ("{", 3, 3),
     ],
@@ -107,3 +107,14 @@ def test_no_file_at_all(inside: Playbill, tmp_path: Path) -> None:
     assert "no .mcp.json in" in done.stderr
     done = inside("check", "--config", tmp_path / "none.json")
     assert (done.returncode, done.stdout.splitlines()[0]) == (3, "none.json: there is no such file")
+
+
+def test_check_notes_the_names_of_what_comes_from_the_environment(playbill: Playbill, project: Path) -> None:
+    write(project, web={"url": "https://x.example/", "headers": {"Authorization": "Bearer ${WEB_TOKEN}"}})
+    done = playbill("check", WEB_TOKEN="s3cret-value")
+    assert (done.returncode, done.stderr) == (0, "")
+    note, last = done.stdout.splitlines()
+    assert note.endswith(": mcpServers.web.headers.Authorization: note: WEB_TOKEN is taken from the environment")
+    assert last == ".mcp.json: 0 errors, 0 warnings"
+    assert playbill("check", "--strict", "--quiet", WEB_TOKEN="s3cret-value").stdout == ""
+    assert "s3cret" not in playbill("check", "--json", WEB_TOKEN="s3cret-value").stdout

@@ -292,6 +292,28 @@ def test_a_file_that_is_named_needs_no_current_folder(inside: Playbill, tmp_path
     assert (path.read_text() != before) is (verb[0] in ("add", "remove", "disable"))
 
 
+@pytest.mark.parametrize(
+    "verb", [["add", "x", "--", "y"], ["remove", "a"], ["trust", "a"], ["list"], ["check"], ["tools"]], ids=" ".join
+)
+def test_a_relative_path_where_the_current_folder_is_gone_is_one_line(
+    inside: Playbill, tmp_path: Path, verb: list[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    done = inside(verb[0], "--config", "m.json", *verb[1:])
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("playbill: m.json: the current folder is gone")
+    assert done.stderr.endswith("name the file by its whole path\n")
+
+
+def test_a_project_without_a_file_says_that_no_parent_has_one(inside: Playbill, project: Path) -> None:
+    done = inside("list", "--scope", "project")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"playbill: {project}: there is no such file, nor one in a parent folder\n"
+
+
 def test_an_add_where_nothing_can_be_looked_at_is_told_of_in_one_line(inside: Playbill, tmp_path: Path) -> None:
     done = inside("add", "a", "--config", tmp_path / ("x" * 300), "--", "x")
     assert (done.returncode, done.stdout) == (3, "")

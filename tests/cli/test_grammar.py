@@ -107,7 +107,8 @@ def test_without_its_extra_the_command_says_what_to_install(missing: str) -> Non
     code = f"import sys; sys.modules[{missing!r}] = None; from playbill.actors.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
-    assert done.stderr == "playbill: the command line needs its extra: pip install 'playbill[cli]'\n"
+    how = "install playbill with its extra 'cli' (in a clone: pip install '.[cli]')"
+    assert done.stderr == f"playbill: the command line needs {missing}: {how}\n"
 
 
 def _config(*names: str) -> Config:

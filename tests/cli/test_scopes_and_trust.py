@@ -79,7 +79,14 @@ def test_a_broken_file_of_one_scope_is_named_and_the_other_is_listed(
     assert done.stderr.startswith(f"playbill: {project}:1:")
     done = playbill("disable", "nera")
     assert done.returncode == 3, "it may be in the file that cannot be read"
-    assert playbill("disable", "far", "--quiet").returncode == 0
+    before = user.read_text()
+    for words in (["disable", "far"], ["remove", "far"], ["disable", "far/t"], ["add", "far", "--replace", "--", "x"]):
+        done = playbill(*words)
+        assert (done.returncode, done.stdout) == (3, ""), "the project may have a server of that name"
+        assert done.stderr.startswith(f"playbill: {project}:1:")
+        assert f"that of {user} was not edited (--scope user edits that one)" in done.stderr
+    assert (project.read_text(), user.read_text()) == ("{", before)
+    assert playbill("disable", "far", "--scope", "user", "--quiet").returncode == 0
     assert project.read_text() == "{"
 
 
@@ -182,6 +189,47 @@ def test_trust_shows_the_values_that_decide_what_runs(playbill: Playbill, projec
     ]
 
 
+def test_trust_shows_what_an_env_file_makes_run(inside: Playbill, project: Path) -> None:
+    raw = {"command": "${PROG}", "args": ["${RUN}"], "env": {"RUN": "${DEEP}", "PATH": "mine"}, "envFile": "s.env"}
+    write(project, a=raw)
+    lines = ["PROG=/evil/prog", "DEEP='a\x1bb'", "PATH=bin:/usr/bin", "export LD_PRELOAD=./e.so", "TOKEN=s3cret-value"]
+    lines += ["NPM_CONFIG_REGISTRY=https://me:s3cret-value@evil.example/", "NODE_AUTH_TOKEN=s3cret-value"]
+    (project.parent / "s.env").write_text("\n".join(lines) + "\n")
+    done = inside("trust", "a", "--yes")
+    assert done.returncode == 0
+    assert "s3cret" not in done.stdout
+    assert [line for line in done.stdout.splitlines() if line.startswith(("  env ", "  envFile"))] == [
+        "  env      RUN=${DEEP}",
+        "  env      PATH=mine",
+        "  envFile  s.env",
+        "  env      PROG=/evil/prog  (from s.env)",
+        "  env      DEEP='a\\x1bb'  (from s.env)",
+        "  env      PATH=bin:/usr/bin  (from s.env)",
+        "  env      LD_PRELOAD=./e.so  (from s.env)",
+        "  env      NPM_CONFIG_REGISTRY=https://***@evil.example/  (from s.env)",
+    ]
+
+
+CHOOSERS = """npm_config_registry NPM_CONFIG_SCRIPT_SHELL UV_INDEX_URL UV_DEFAULT_INDEX PIP_INDEX_URL PIP_EXTRA_INDEX_URL
+PIP_CONFIG_FILE GIT_SSH_COMMAND GIT_CONFIG_GLOBAL HTTPS_PROXY all_proxy PERL5LIB PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS
+_JAVA_OPTIONS BASH_ENV DOCKER_HOST SSL_CERT_FILE NODE_EXTRA_CA_CERTS GOPROXY CARGO_HOME HOME"""
+
+
+@pytest.mark.parametrize("name", CHOOSERS.split())
+def test_trust_shows_values_that_decide_which_code_is_had(inside: Playbill, project: Path, name: str) -> None:
+    env = {name: "https://me:s3cret@evil.example/x y", "GOOGLE_KEY": "hidden", f"{name}_TOKEN": "hidden"}
+    write(project, a={"command": "c", "env": env})
+    shown = inside("trust", "a", "--yes").stdout
+    assert f"  env      {name}=https://***@evil.example/x y\n" in shown
+    assert "s3cret" not in shown
+    assert "hidden" not in shown
+
+
+def test_nothing_that_could_run_is_taken_for_a_credential(inside: Playbill, project: Path) -> None:
+    write(project, a={"command": "c", "env": {"GIT_SSH_COMMAND": "x://$(evil)@h; y://evil;@h"}})
+    assert "GIT_SSH_COMMAND=x://$(evil)@h; y://evil;@h\n" in inside("trust", "a", "--yes").stdout
+
+
 def test_without_a_terminal_nothing_is_approved_unless_it_is_said_so(playbill: Playbill, project: Path) -> None:
     write(project, a={"command": "x"})
     done = playbill("trust", "a")
@@ -191,17 +239,12 @@ def test_without_a_terminal_nothing_is_approved_unless_it_is_said_so(playbill: P
     assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
-def test_on_a_terminal_a_person_is_asked(
-    playbill: Playbill, project: Path, environment: dict[str, str], answer: str, code: int
-) -> None:
-    write(project, a={"command": "x"})
+def on_a_terminal(words: list[str], folder: Path, environ: dict[str, str], answer: bytes = b"") -> tuple[int, bytes]:
+    """Run the program on a terminal, type an answer, and return its exit code and all that was seen."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*PROGRAM, "trust", "a"], cwd=project.parent, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
-    )
+    process = subprocess.Popen([*PROGRAM, *words], cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    os.write(ours, answer.encode())
+    os.write(ours, answer)
     seen = b""
     while True:
         try:
@@ -209,9 +252,20 @@ def test_on_a_terminal_a_person_is_asked(
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    assert process.wait(60) == code
+    return process.wait(60), seen
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("já\n", 1)])
+def test_on_a_terminal_a_person_is_asked(
+    playbill: Playbill, project: Path, environment: dict[str, str], answer: str, code: int
+) -> None:
+    write(project, a={"command": "x"})
+    environ = {**environment, "PYTHONIOENCODING": "ascii"}
+    ended, seen = on_a_terminal(["trust", "a"], project.parent, environ, answer.encode())
+    assert ended == code
     assert b"would run" in seen
     assert b"trust 'a'? [y/N]" in seen
+    assert b"unexpected" not in seen
     assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is (code == 0)
 
 
@@ -236,6 +290,52 @@ def test_a_changed_entry_asks_again_and_all_are_approved_at_once(playbill: Playb
     assert playbill("trust", "--all").stdout == "nothing needs approval\n"
     write(project, a={"command": "x", "disabled": True}, b={"command": "y", "args": ["--evil"]})
     assert [e["trusted"] for e in json.loads(playbill("list", "--json").stdout)["servers"]] == [True, False]
+
+
+def test_trust_as_json_says_what_the_approval_covers_and_no_secret(playbill: Playbill, project: Path) -> None:
+    secret = "supersecretvalue123"
+    raw = {
+        "command": "npx",
+        "args": ["-y", "--token", secret, "${input:zone}"],
+        "env": {"API_KEY": secret, "LEVEL": "1"},
+        "envFile": "x.env",
+        "headers": {"X-Key": secret},
+    }
+    project.write_text(json.dumps({"inputs": [{"id": "zone", "default": secret}], "mcpServers": {"a": raw}}))
+    done = playbill("trust", "a", "--yes", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert secret not in done.stdout
+    (approved,) = json.loads(done.stdout)["approved"]
+    state = project.parent / "home" / ".local" / "state" / "playbill" / "trust.json"
+    assert approved == {
+        "name": "a",
+        "file": str(project),
+        "line": 1,
+        "command": "npx",
+        "args": ["-y", "--token", "***", "${input:zone}"],
+        "url": None,
+        "cwd": str(project.parent),
+        "env": ["API_KEY", "LEVEL"],
+        "env_file": "x.env",
+        "headers": ["X-Key"],
+        "inputs": ["zone"],
+        "hash": json.loads(state.read_text())["approved"][str(project)]["a"],
+    }
+
+
+def test_an_env_file_whose_path_an_input_gives_is_never_approved(playbill: Playbill, project: Path) -> None:
+    text = {"inputs": [{"id": "e", "default": "x"}], "mcpServers": {"a": {"command": "c", "envFile": "${input:e}.env"}}}
+    project.write_text(json.dumps(text))
+    for words in (["a", "--yes"], ["--all", "--yes", "--json"]):
+        done = playbill("trust", *words)
+        assert done.returncode == 1
+        assert "trusted 'a'" not in done.stdout
+        assert "server 'a' cannot be approved: the path of its envFile refers to an input" in done.stderr
+    assert "warning: untrusted: the path of its envFile refers to an input" in playbill("check").stdout
+    listed = playbill("list").stderr
+    assert "untrusted — the path of its envFile refers to an input" in listed
+    assert "playbill trust" not in listed
+    assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False
 
 
 def test_what_needs_no_approval_is_said_so(inside: Playbill, project: Path, user: Path) -> None:
@@ -290,9 +390,12 @@ def test_what_is_approved_is_what_was_shown(
         "    Path(sys.argv[1]).write_text(sys.argv[2])\n"
         "    return True\n"
         "trusting._agreed = agreed\n"
-        "sys.exit(run(['trust', 'a']))"
+        "sys.exit(run(['trust', 'a', '--json']))"
     )
     words = [sys.executable, "-c", code, name, text]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    state = tmp_path / "home" / ".local" / "state" / "playbill" / "trust.json"
+    kept = json.loads(state.read_text())["approved"][str(project)]["a"]
+    assert json.loads(done.stdout)["approved"][0]["hash"] == kept
     assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False

@@ -7,11 +7,16 @@ What the words of that file expect of a running host (restarts, noise on stdout,
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from attrs import field, frozen
+from playbill.actors import open_host
+from playbill.actors.cli.app import run as run_cli
 from playbill.actors.edge.config.edit import edit_text
 from playbill.actors.edge.config.expand import Expanded, ExpandError, expand
 from playbill.actors.edge.config.file import FileStore
@@ -337,6 +342,43 @@ def test_what_came_from_the_environment_is_scrubbed_and_still_shown_as_it_is_wri
     entry = server("066", "auto-coder")
     assert entry.env["GITHUB_TOKEN"] == "${GITHUB_TOKEN}"
     assert "gh-secret" in run("066", "auto-coder", GITHUB_TOKEN="gh-secret").secrets
+
+
+@pytest.mark.parametrize("value", ["gh-secret", None])
+def test_a_person_sees_what_comes_from_the_environment_and_not_what_it_is(
+    value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_bytes((CONFIGS / "066-desktop-env-var-token.json").read_bytes())
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    if value is not None:
+        monkeypatch.setenv("GITHUB_TOKEN", value)
+    run_cli(["check", "--config", str(config)])
+    said = "note: GITHUB_TOKEN is taken from the environment" if value else "warning: ${GITHUB_TOKEN} is not set"
+    assert f"mcpServers.auto-coder.env.GITHUB_TOKEN: {said}\n" in (checked := capsys.readouterr().out)
+    run_cli(["list", "--config", str(config)])
+    heads, row = (listed := capsys.readouterr().out).splitlines()
+    said = "GITHUB_TOKEN  " if value else "GITHUB_TOKEN (not set)  "
+    assert row[heads.index("ENVIRONMENT") :].startswith(said)
+    assert "gh-secret" not in checked + listed
+
+
+async def test_all_servers_of_a_file_are_started_side_by_side_and_none_waits_for_another() -> None:
+    """Eighteen at once, of which none ever answers: see README.md for why there is no bound."""
+    begun: set[str] = set()
+    all_begun = trio.Event()
+
+    @asynccontextmanager
+    async def connect(entry: ServerEntry, **_: Any) -> AsyncIterator[Any]:
+        begun.add(entry.name)
+        if len(begun) == 18:
+            all_begun.set()
+        await trio.sleep_forever()
+        yield  # never
+
+    async with open_host(read("062-antigravity-18-servers-shell-metachar.json"), connect=connect):
+        with trio.fail_after(30):
+            await all_begun.wait()
 
 
 def test_inputs_that_are_supplied_go_where_they_are_referred_to() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from playbill.actors.edge.config.file import FileStore
 from playbill.actors.edge.config.scopes import ScopedStore
-from playbill.actors.edge.config.trust import TrustStore
+from playbill.actors.edge.config.trust import TrustStore, fingerprint
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.edits import AddServer, SetTool
 from playbill.actors.model.errors import ConfigError
@@ -58,6 +59,26 @@ def test_what_changed_since_it_was_shown_is_not_approved(file: Path, tmp_path: P
     assert now is not None
     assert not now.trusted
     assert store.approve("a", now)
+
+
+def test_an_env_file_whose_path_an_input_gives_cannot_be_approved(file: Path, tmp_path: Path) -> None:
+    """A program that embeds us may supply another value at each start: what is in that file nobody was shown."""
+    entry = {"command": "c", "envFile": "${NO:-${input:which}}.env"}
+    text = {"inputs": [{"id": "which", "default": "good"}], "mcpServers": {"a": entry}}
+    file.write_text(json.dumps(text), "utf-8")
+    (tmp_path / "good.env").write_text("A=1\n")
+    trust = TrustStore(tmp_path / "state" / "trust.json")
+    store = FileStore(file, trust=trust)
+    shown = store.load().get("a")
+    assert shown is not None
+    with pytest.raises(ConfigError, match=r"server 'a' was not approved: the path of its envFile refers to an input"):
+        store.approve("a", shown)
+    assert not trust.path.exists()
+    # Nor does one count that an older version, or a person, wrote.
+    trust.path.parent.mkdir(exist_ok=True)
+    trust.path.write_text(json.dumps({"approved": {str(file): {"a": fingerprint(shown)}}}))
+    assert not store.load().get("a").trusted  # type: ignore[union-attr]
+    assert FileStore(file).load().get("a").trusted, "a path that is named is trusted as it is"  # type: ignore[union-attr]
 
 
 def test_an_entry_that_a_nearer_file_now_has_is_not_the_one_that_was_shown(tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def test_a_url_that_leads_nowhere_is_an_error_or_a_warning_if_this_machine_makes
     (found,) = check(file, f'{{"mcpServers": {{"a": {{"serverUrl": "{value}"}}}}}}')
     assert (found.severity, found.path) == ("error", "mcpServers.a.serverUrl")
     assert part in found.message
-    (found,) = check(file, '{"mcpServers": {"a": {"url": "${WHERE}"}}}', WHERE=value)
+    note, found = check(file, '{"mcpServers": {"a": {"url": "${WHERE}"}}}', WHERE=value)
+    assert (note.severity, note.message) == ("note", "WHERE is taken from the environment")
     assert (found.severity, found.path) == ("warning", "mcpServers.a.url")
     assert part in found.message
 
@@ -151,7 +152,33 @@ def test_everything_that_is_missing_is_found_and_not_only_the_first(file: Path) 
     messages = "\n".join(said(check(file, text)))
     assert all(word in messages for word in ("none.env", "${ONE}", "${THREE}", "${input:in}"))
     assert "TWO" not in messages
-    assert check(file, text.replace("none.env", "run").replace("${input:in}", ""), ONE="1", THREE="3") == []
+    whole = check(file, text.replace("none.env", "run").replace("${input:in}", ""), ONE="1", THREE="3")
+    assert {each.severity for each in whole} == {"note"}
+
+
+def test_what_comes_from_the_environment_is_noted_by_name_and_never_by_value(file: Path) -> None:
+    (file.parent / "e.env").write_text("FILED=f\n")
+    text = """{"mcpServers": {"a": {"command": "./run", "envFile": "e.env",
+  "args": ["${TOKEN}${FILED}${OWN}${EMPTY:-x}${NO:-x}", "${env:TOKEN}"],
+  "env": {"OWN": "${TOKEN}", "IN": "${input:in}"}
+}}}"""
+    found = check(file, text, TOKEN="s3cret", EMPTY="", FILED="no", OWN="no", PLAYBILL_INPUT_IN="1nput")
+    assert said(found) == [
+        "note 2:12 mcpServers.a.args[0]: TOKEN is taken from the environment",
+        "note 2:57 mcpServers.a.args[1]: TOKEN is taken from the environment",
+        "note 3:18 mcpServers.a.env.OWN: TOKEN is taken from the environment",
+        "note 3:36 mcpServers.a.env.IN: PLAYBILL_INPUT_IN is taken from the environment",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "part"), [("a\nb", "a line break"), ("\u00e4", "the character U+00E4"), ("a\x7f", "the character U+007F")]
+)
+def test_a_variable_that_cannot_be_sent_in_a_header_is_a_warning(file: Path, value: str, part: str) -> None:
+    text = '{"mcpServers": {"a": {"url": "https://x/", "headers": {"X-K": "${K}"}}}}'
+    (found,) = check(file, text, K=value)
+    assert (found.severity, found.path) == ("warning", "mcpServers.a.headers.X-K")
+    assert found.message == f"${{K}} holds {part}, which cannot be sent in a header"
 
 
 def test_what_is_missing_does_not_make_more_look_wrong(file: Path) -> None:
@@ -172,9 +199,9 @@ def test_the_unit_of_a_time_is_a_note(file: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": {}}', '{"mcpServers": null}', '{"other": 1}'])
-def test_a_file_without_servers_is_warned_of_once(file: Path, text: str) -> None:
+def test_a_file_without_servers_is_noted_once(file: Path, text: str) -> None:
     (found,) = check(file, text)
-    assert found.severity == "warning"
+    assert found.severity == "note"
     assert "no servers" in found.message
     assert found.line == 1
 
@@ -210,3 +237,30 @@ def test_an_entry_that_is_hidden_is_found_where_it_stands(file: Path, tmp_path: 
     assert f"{file}:1" in found.message
     far.write_text("{")
     assert check_shadows(FileStore(file).load(), FileStore(far)) == []
+
+
+def test_what_looks_like_a_default_and_is_none_is_warned_of(file: Path) -> None:
+    args = '"${NOPE-z}", "${X:+y}", "${X:=y}", "${x%.*}", "${TOKEN:-z}", "$NOPE"'
+    text = f'{{"mcpServers": {{"a": {{"command": "./run", "args": [{args}]}}}}}}'
+    as_it_is = "is passed on as it is (a default is written ${NAME:-text})"
+    assert [each.split(" ", 2)[2] for each in said(check(file, text))] == [
+        f"mcpServers.a.args[0]: ${{NOPE-z}} {as_it_is}",
+        f"mcpServers.a.args[1]: ${{X:+y}} {as_it_is}",
+        f"mcpServers.a.args[2]: ${{X:=y}} {as_it_is}",
+    ]
+
+
+def test_what_only_an_editor_knows_is_told_with_all_else_that_is_missing(file: Path) -> None:
+    text = '{"mcpServers": {"a": {"command": "./run", "args": ["${file}", "${config:x}", "${file}"], "env": {"K": "${NO}"}}}}'
+    found = said(check(file, text))
+    assert [each.split(" ", 2)[2] for each in found] == [
+        "mcpServers.a.args[0]: ${file} cannot be had here: only an editor knows it",
+        "mcpServers.a.args[1]: ${config:x} cannot be had here: only an editor knows it",
+        "mcpServers.a.env.K: ${NO} is not set",
+    ]
+    assert all(each.startswith("warning") for each in found)
+
+
+def test_an_empty_name_of_a_server_is_warned_of(file: Path) -> None:
+    text = '{"mcpServers": {"": {"command": "./run"}}}'
+    assert said(check(file, text)) == ["warning 1:17 mcpServers['']: the name of this server is empty: give it one"]

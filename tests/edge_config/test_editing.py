@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playbill.actors.edge.config.edit import edit_text
+from playbill.actors.edge.config.edit import Draft, edit_text
+from playbill.actors.edge.config.read import Reader
+from playbill.actors.edge.config.slice import Slice
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetPin, SetTool
 from playbill.actors.model.errors import ConfigError, PlaybillError, ServerExists, UnknownServer
@@ -75,6 +77,43 @@ def refusal(text: str, edit: Edit) -> PlaybillError:
             '{"command": "c", "enabledTools": ["u"], "disabledTools": ["t"]}',
             ON,
             '{"command": "c", "enabledTools": ["u", "t"], "disabledTools": []}',
+        ),
+        ('{"command": "c", "tools": ["u"], "disabledTools": ["t"]}', ON, '{"command": "c", "tools": ["u", "t"]}'),
+        ('{"command": "c", "tools": ["*"], "disabledTools": ["t"]}', ON, '{"command": "c", "tools": ["*"]}'),
+        (
+            '{"command": "c", "tools": ["*"], "disabledTools": []}',
+            OFF,
+            '{"command": "c", "tools": ["*"], "disabledTools": [ "t" ]}',
+        ),
+        (
+            '{"command": "c", "tools": ["*"], "disabledTools": [ "t" ]}',
+            ON,
+            '{"command": "c", "tools": ["*"], "disabledTools": []}',
+        ),
+        # The last of an allow-list, as enabling has put it there, is taken out of it; another is hidden.
+        ('{"command": "c", "includeTools": ["u", "t"]}', OFF, '{"command": "c", "includeTools": ["u"]}'),
+        ('{"command": "c", "includeTools": ["t"]}', OFF, '{"command": "c", "includeTools": []}'),
+        ('{"command": "c", "tools": ["u", "t"]}', OFF, '{"command": "c", "tools": ["u"]}'),
+        ('{"command": "c", "tools": ["t"]}', OFF, '{"command": "c", "tools": ["t"], "disabledTools": ["t"]}'),
+        (
+            '{"command": "c", "includeTools": ["t", "u"]}',
+            OFF,
+            '{"command": "c", "includeTools": ["t", "u"], "tools": {"exclude": ["t"]}}',
+        ),
+        (
+            '{"command": "c", "includeTools": ["u",   "t"]}',
+            OFF,
+            '{"command": "c", "includeTools": ["u",   "t"], "tools": {"exclude": ["t"]}}',
+        ),
+        (
+            '{"command": "c", "includeTools": ["u", "t"], "enabledTools": ["t"]}',
+            OFF,
+            '{"command": "c", "includeTools": ["u", "t"], "enabledTools": ["t"], "tools": {"exclude": ["t"]}}',
+        ),
+        (
+            '{"command": "c", "disabled":  true, "x": 1}',
+            SetEnabled("a", True),
+            '{"command": "c", "disabled": false, "x": 1}',
         ),
         ('{"command": "c"}', SetPin("a", "t", True), '{"command": "c", "tools": {"pin": ["t"]}}'),
         ('{"command": "c", "tools": {"pin": ["t"]}}', SetPin("a", "t", False), '{"command": "c"}'),
@@ -258,3 +297,43 @@ def test_a_deep_value_beside_an_edit_is_refused_or_edited_but_no_crash() -> None
     text = f'{{"mcpServers": {{"a": {{"command": "c", "x": {deep}}}}}}}'
     after, _ = edit_text(text, [OFF])
     assert after in (text, text.replace(deep, deep + ', "tools": {"exclude": ["t"]}'))
+
+
+def test_an_edit_that_would_write_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it comes about: each edit is read again, and then the whole text once more, before any of it is written."""
+    text = '{"mcpServers": {"a": {"command": "c"}, "b": {"command": "d"}}}'
+    reader = Reader()
+    draft = Draft(reader, reader.read(text))
+    draft.edit(SetTool("a", "t", False))
+    draft._texts["a"] = '{"command": "rm", "tools": {"exclude": ["t"]}}'
+    with pytest.raises(ConfigError, match="would not read as it was meant; nothing was written"):
+        draft.finish()
+
+    def wrong(slice_: Slice, edit: object, entry: object) -> None:
+        slice_.put(("command",), "rm")
+
+    monkeypatch.setattr("playbill.actors.edge.config.edit.edit_slice", wrong)
+    after, (refused,) = edit_text(text, [SetTool("a", "t", False)])
+    assert after == text
+    assert "would not read as it was meant" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("entry", "edits"),
+    [
+        ('{"command": "python", "tools": ["a", "t"]}', [SetTool("a", "a", False), SetTool("a", "a", True)]),
+        ('{"url": "https://h/", "includeTools": ["a"]}', [ON, OFF]),
+        ('{"command": "c", "tools": ["a"]}', [ON, OFF]),
+        (
+            '{"command": "c", "disabled": false}',
+            [SetEnabled("a", False), OFF, SetEnabled("a", True), ON],
+        ),
+    ],
+)
+def test_what_an_edit_adds_its_opposite_takes_away_again(entry: str, edits: list[Edit]) -> None:
+    text = f'{{"mcpServers": {{"a": {entry}}}}}'
+    assert edited(text, *edits) == text
+    step = text
+    for edit in edits:
+        step = edited(step, edit)
+    assert step == text

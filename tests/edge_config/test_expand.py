@@ -101,6 +101,63 @@ def test_what_cannot_be_had_is_named_with_its_place(keys: dict[str, Any], name: 
     assert (error.name, str(error)) == (name, message)
 
 
+IN_HEADER, ON = ", which cannot be sent in a header", ", which cannot be passed on"
+UNFIT = [
+    ({"headers": {"X-K": "Bearer ${BAD}"}}, "a\nb", "headers.X-K: ${BAD} holds a line break" + IN_HEADER),
+    ({"headers": {"X-K": "${env:BAD}"}}, "a\r", "headers.X-K: ${BAD} holds a line break" + IN_HEADER),
+    ({"headers": {"X-K": "${BAD}"}}, "a\0", "headers.X-K: ${BAD} holds the character U+0000" + IN_HEADER),
+    ({"headers": {"X-K": "${BAD}"}}, "\x1b[0m", "headers.X-K: ${BAD} holds the character U+001B" + IN_HEADER),
+    ({"headers": {"X-K": "${BAD}"}}, "\u00e4", "headers.X-K: ${BAD} holds the character U+00E4" + IN_HEADER),
+    ({"headers": {"X-K": "${A}"}, "env": {"A": "${BAD}"}}, "a\nb",
+        "headers.X-K: ${A} holds a line break" + IN_HEADER),
+    ({"headers": {"X-K": "${NO:-a\nb}"}}, "", "headers.X-K: holds a line break" + IN_HEADER),
+    ({"url": "https://${BAD}/"}, "a\nb", "url: ${BAD} holds the character U+000A, which cannot be part of a URL"),
+    ({"command": "${BAD}"}, "a\0b", "command: ${BAD} holds a NUL character" + ON),
+    ({"args": ["a", "${BAD}"]}, "a\0b", "args[1]: ${BAD} holds a NUL character" + ON),
+    ({"env": {"A": "${BAD}"}}, "a\0b", "env.A: ${BAD} holds a NUL character" + ON),
+    ({"cwd": "${BAD}"}, "a\0b", "cwd: ${BAD} holds a NUL character" + ON),
+    ({"args": ["${BAD}"]}, "a\ud800", "args[0]: ${BAD} holds half of a surrogate pair" + ON),
+    ({"command": "a\0b"}, "", "command: holds a NUL character" + ON),
+    ({"args": ["a\0b"]}, "", "args[0]: holds a NUL character" + ON),
+    ({"env": {"A": "a\0b"}}, "", "env.A: holds a NUL character" + ON),
+    ({"cwd": "a\0b"}, "", "cwd: holds a NUL character" + ON),
+    ({"headers": {"X-K": "a\nb"}}, "", "headers.X-K: holds a line break" + IN_HEADER),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "value", "message"), UNFIT, ids=[message for *_, message in UNFIT])
+def test_what_cannot_be_passed_on_is_named_without_its_value(keys: dict[str, Any], value: str, message: str) -> None:
+    error = refusal(environ={**ENVIRON, "BAD": value}, **keys)
+    assert str(error) == message
+
+
+def test_line_breaks_go_to_a_process_as_they_are() -> None:
+    out = expanded(args=["${BAD}"], env={"A": "${BAD}"}, environ={"BAD": "a\nb\x1b"})
+    assert (out.args, out.env["A"]) == (("a\nb\x1b",), "a\nb\x1b")
+
+
+def test_blanks_at_the_ends_are_no_part_of_a_header() -> None:
+    out = expanded(headers={"A": "Bearer ${EMPTY}", "B": " ${TOKEN}\t", "C": "a b"})
+    assert out.headers == {"A": "Bearer", "B": "s3cret-1", "C": "a b"}
+    out = expanded(headers={"X-Y": "${BLANKS}"}, environ={"BLANKS": " hidden "})
+    assert (out.headers, "hidden" in out.secrets) == ({"X-Y": "hidden"}, True)
+
+
+def test_a_variable_in_a_header_may_be_no_line_of_an_env_file_either(tmp_path: Path) -> None:
+    (tmp_path / "e").write_text('BAD="a\\nb"\n')
+    error = refusal(source=str(tmp_path / "mcp.json"), env_file="e", headers={"K": "${BAD}"})
+    assert str(error) == "headers.K: ${BAD} holds a line break, which cannot be sent in a header"
+
+
+def test_what_came_from_our_environment_is_known_by_name_and_place(tmp_path: Path) -> None:
+    (tmp_path / "e").write_text("FILED=x\nTOKEN=below\n")
+    out = expanded(
+        source=str(tmp_path / "mcp.json"), env_file="e", env={"A": "${TOKEN}", "OWN": "o", "OTHER": "mine"},
+        args=["${A}", "${FILED}", "${OWN}", "${OTHER}", "${PATH}", "${EMPTY:-x}"],
+    )  # fmt: skip
+    assert out.taken == (("env.A", "TOKEN"), ("args[4]", "PATH"))
+
+
 def test_what_a_variable_holds_is_not_read_again() -> None:
     assert arg("${A}", environ={"A": "${A}${input:x}${NO}"}) == "${A}${input:x}${NO}"
     assert arg("${A}", environ={"A": "${NO}"}, env={"A": "${A}"}) == "${NO}"
@@ -211,3 +268,11 @@ def test_env_file_lines(text: str, means: dict[str, str]) -> None:
 def test_env_file_lines_that_are_wrong_are_numbered_and_not_shown(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parse_env_file(text)
+
+
+@pytest.mark.parametrize("name", ["cwd", "file", "fileDirname", "execPath", "defaultBuildTask", "selectedText"])
+def test_what_only_an_editor_knows_is_said_so_unless_there_is_a_variable_of_that_name(name: str) -> None:
+    assert str(refusal(args=[f"${{{name}}}"])) == f"args[0]: ${{{name}}} cannot be had here: only an editor knows it"
+    assert str(refusal(args=[f"${{env:{name}}}"])) == f"args[0]: ${{{name}}} is not set"
+    assert arg(f"${{{name}}}", environ={name: "here"}) == "here"
+    assert arg(f"${{{name}:-there}}") == "there"

@@ -84,7 +84,8 @@ def test_edits_that_change_nothing_write_nothing(file: Path) -> None:
 def test_a_file_that_cannot_be_read_is_refused_and_left_alone(file: Path) -> None:
     file.write_text("{ x", "utf-8")
     store = FileStore(file)
-    for act in (store.load, lambda: store.edit([OFF])):
+    add = AddServer(ServerEntry("new", command="c"))
+    for act in (store.load, lambda: store.edit([OFF]), lambda: store.edit([add])):
         with pytest.raises(ConfigError, match=r"mcp\.json:1:3: keys? .*|expected a key"):
             act()
     assert file.read_text("utf-8") == "{ x"

@@ -183,7 +183,7 @@ def _fails(spec: InputSpec) -> str:
         (_fails, "args[0]: ${input:token} could not be supplied: LookupError: the vault is shut"),
         (lambda spec: 3, "args[0]: ${input:token} was supplied as int, not as a string"),
         ({"token": 3}, "args[0]: ${input:token} was supplied as int, not as a string"),
-        ({"token": "a\0b"}, "args[0]: ${input:token} was supplied with a NUL character in it"),
+        ({"token": "a\0b"}, "args[0]: ${input:token} holds a NUL character, which cannot be passed on"),
     ],
 )
 async def test_a_supplier_that_fails_is_named(ask: Any, words: str) -> None:
@@ -269,3 +269,17 @@ async def test_a_server_inherits_more_only_where_that_is_asked_for(
         args, environ = json.loads(snapshot.model.server("x").tools[0].description or "")
         assert args == ["from-env"]
         assert {name for name in environ if name.startswith("PLAYBILL_TEST")} == there
+
+
+async def test_a_value_that_cannot_be_sent_costs_its_server_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAYBILL_TEST_BAD", "s3cret\nX-Evil: 1")
+    path = configured(tmp_path / "mcp.json")
+    value = json.loads(path.read_text())
+    value["servers"]["bad"] = {"url": "http://127.0.0.1:9/", "headers": {"X-K": "Bearer ${PLAYBILL_TEST_BAD}"}}
+    path.write_text(json.dumps(value))
+    async with open_host(path, inputs={"token": "t"}) as host:
+        bad = (await until(host, "bad", "backing_off", "parked")).model.server("bad")
+        assert bad.error == "headers.X-K: ${PLAYBILL_TEST_BAD} holds a line break, which cannot be sent in a header"
+        await until(host, "x", "ready")

@@ -172,6 +172,59 @@ def test_what_is_wrong_with_an_entry_is_said_in_one_line(entry: Any, message: st
     assert "\n" not in error
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "meant"),
+    [
+        *((key, ["x"], "args") for key in ("arg", "arguments", "argss")),
+        *((key, {"A": "b"}, "env") for key in ("enviroment", "environments", "environment", "envs", "env_vars")),
+        *((key, "x", "cwd") for key in ("work_dir", "workdir", "workingDir", "cwdd")),
+        *((key, "x", "envFile") for key in ("dotenv", "env_file", "envfile", "envFiles")),
+    ],
+)
+def test_a_key_without_which_a_server_would_run_wrongly_is_an_error_of_it(key: str, value: Any, meant: str) -> None:
+    assert f".x.{key}: unknown key (did you mean {meant!r}?)" in wrong({"command": "c", key: value})
+
+
+@pytest.mark.parametrize(("key", "value"), [("agents", ["x"]), ("envs2", "x"), ("args_old", ["x"]), ("dwc", "x")])
+def test_a_key_that_only_looks_a_bit_like_one_that_decides_what_runs_is_warned_about(key: str, value: Any) -> None:
+    config = read_config(json.dumps({"mcpServers": {"x": {"command": "c", key: value}}}))
+    assert config.servers[0].error is None
+    assert [each.split(":")[0] for each in config.warnings] == [f"mcpServers.x.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "warning"),
+    [
+        ({"url": "https://a", "httpUrl": "https://b"}, "x.httpUrl: not read, because url is there too"),
+        ({"httpUrl": "https://b", "serverUrl": "https://a"}, "x.httpUrl: not read, because serverUrl is there too"),
+        ({"url": "https://a", "httpUrl": "https://a"}, None),
+        ({"command": "c", "headers": {"K": "v"}}, "x.headers: not read: a server with a command gets none"),
+        ({"command": "c", "headers": {}}, None),
+        (
+            {"command": "c", "disabled": False, "enabled": False},
+            "x.disabled: does not count, because enabled stops the server",
+        ),
+        (
+            {"command": "c", "disabled": True, "isActive": True},
+            "x.isActive: does not count, because disabled stops the server",
+        ),
+        ({"command": "c", "disabled": False, "enabled": True}, None),
+        ({"url": "https://a", "type": "http", "transport": "sse"}, "x.transport: not read, because type is there too"),
+    ],
+)
+def test_of_keys_that_say_different_things_it_is_said_which_counts(entry: Any, warning: str | None) -> None:
+    config = read_config(json.dumps({"mcpServers": {"x": entry}}))
+    assert config.servers[0].error is None
+    assert config.warnings == (() if warning is None else (f"mcpServers.{warning}",))
+
+
+@pytest.mark.parametrize("key", ["mcp_servers", "context_servers", "mcp-servers"])
+def test_a_second_map_of_servers_under_another_key_is_warned_about(key: str) -> None:
+    config = read_config(json.dumps({key: {"b": {"command": "d"}}, "mcpServers": {"a": {"command": "c"}}}))
+    assert [e.name for e in config.servers] == ["a"]
+    assert config.warnings == (f"{key}: not read, because mcpServers is there too",)
+
+
 def test_a_wrong_entry_fails_alone_and_everything_wrong_with_it_is_placed() -> None:
     text = """{
   "mcpServers": {

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from attrs import evolve
+from playbill.actors.edge.config import trust
 from playbill.actors.edge.config.discover import Found, discover, user_file
+from playbill.actors.edge.config.lock import locked
 from playbill.actors.edge.config.trust import TrustStore
 from playbill.actors.model.config import InputSpec, ServerEntry
 from playbill.actors.model.errors import WriteFailed
@@ -31,6 +37,8 @@ def test_an_approval_is_for_one_entry_of_one_file_as_it_was(tmp_path: Path) -> N
             {"env": {"K": "v", "L": ""}},
             {"env": {"K": "other"}},
             {"url": "https://h"},
+            {"cwd": "sub"},
+            {"env_file": "e"},
             {"name": "b"},
         ):
             assert not fresh.approved(evolve(ENTRY, **changed), file)
@@ -130,6 +138,58 @@ def test_an_approval_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("a file, not a folder", "utf-8")
     with pytest.raises(WriteFailed, match="not written"):
         TrustStore(tmp_path / "s" / "trust.json").approve(ENTRY, "f")
+
+
+def test_an_approval_waits_for_the_lock_of_another_and_leaves_nothing_beside_the_store(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "trust.json", lock_timeout=0)
+    with locked(store.path, 0), pytest.raises(WriteFailed, match="has held its lock for more than 0 s"):
+        store.approve(ENTRY, "f")
+    assert not store.path.exists()
+    store.approve(ENTRY, "f")
+    assert [each.name for each in tmp_path.iterdir()] == ["trust.json"]
+
+
+def test_an_approval_that_another_process_keeps_meanwhile_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waited for the lock reads what the one before has kept."""
+    ours, theirs = TrustStore(tmp_path / "trust.json"), TrustStore(tmp_path / "trust.json")
+    ours.approve(evolve(ENTRY, name="first"), "f")
+
+    @contextmanager
+    def late(target: Path, timeout: float) -> Iterator[None]:
+        monkeypatch.undo()
+        theirs.approve(evolve(ENTRY, name="theirs"), "f")
+        with locked(target, timeout):
+            yield
+
+    monkeypatch.setattr(trust, "locked", late)
+    ours.approve(ENTRY, "f")
+    for name in ("first", "theirs", "a"):
+        assert ours.approved(evolve(ENTRY, name=name), "f")
+
+
+def test_processes_that_approve_at_once_lose_none(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom playbill.actors.edge.config.trust import TrustStore\n"
+        "from playbill.actors.model.config import ServerEntry\n"
+        "store = TrustStore(Path(sys.argv[1]))\n"
+        "for i in range(30):\n"
+        "    store.approve(ServerEntry(f'{sys.argv[2]}{i}', command='c'), 'f')"
+    )
+    path = tmp_path / "trust.json"
+    running = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("a", "b", "c")]
+    assert [each.wait(60) for each in running] == [0, 0, 0]
+    (kept,) = json.loads(path.read_text("utf-8"))["approved"].values()
+    assert sorted(kept) == sorted(f"{name}{i}" for name in "abc" for i in range(30))
+    assert [each.name for each in tmp_path.iterdir()] == ["trust.json"]
+
+
+def test_a_lock_that_cannot_be_taken_says_so(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "trust.json")
+    (tmp_path / "trust.json.lock").mkdir()
+    with pytest.raises(WriteFailed, match="its lock cannot be taken: is a directory"):
+        store.approve(ENTRY, "f")
 
 
 def test_the_nearest_project_file_comes_before_the_user_s(tmp_path: Path) -> None:

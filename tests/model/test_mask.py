@@ -168,3 +168,13 @@ def test_names_are_judged_by_their_words() -> None:
 def test_long_texts_take_linear_time(text: str) -> None:
     # Nothing is timed: a quadratic pattern would take minutes here and be seen.
     assert mask_text(text) is not None
+
+
+@pytest.mark.parametrize("word", ["Bearer", "bearer", "Basic"])
+def test_an_argument_that_is_a_scheme_and_its_credentials_is_masked_however_short(word: str) -> None:
+    assert mask_args(["-x", f"{word} xyz", f"{word} ${{T}}", f"{word} of good news"]) == (
+        "-x",
+        f"{word} ***",
+        f"{word} ${{T}}",
+        f"{word} of good news",
+    )

@@ -1,7 +1,8 @@
 """What is wrong with a configuration's files, each thing with its place: nothing is started, nothing written.
 
 Three severities. An ``error`` makes an entry, or the file, unusable. A ``warning`` looks wrong, or depends on the machine (a
-program that is not found, a variable that is not set here). A ``note`` says how something was understood.
+program that is not found, a variable that is not set here). A ``note`` says how something was understood, or
+that it comes from the environment.
 """
 
 from __future__ import annotations
@@ -14,28 +15,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Literal
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ...model.config import Config, ServerEntry
 from ...model.errors import ConfigError
 from .entry import EntryRead, read_entry
-from .expand import ExpandError, InputMissing, expand
 from .file import FileStore
+from .here import look_here
 from .jsonc_walk import Member, Path, locate, members, show_path
 from .keys import url_wrong
 from .read import Document
 from .shape import lines_of, twice
+from .trust import unapprovable
 
 __all__ = ["Finding", "Severity", "check_file", "check_shadows"]
 
 Severity = Literal["error", "warning", "note"]
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {"url": ("url", "serverUrl", "httpUrl")}
-_STAND_IN = "x"
-"""The value of what is missing, so that what is missing besides is found too."""
-
-_MOST = 100
-"""Things that are missing for one entry: who refers to more has seen enough."""
 
 
 @frozen
@@ -149,10 +146,11 @@ def _root(document: Document, file: str) -> Iterator[Finding]:
         path, message = None, warning
         if there is not None:
             path, _, message = warning.partition(": ")
-        yield Finding("warning", file, line, column, path, message)
+        none = document.at is None and there is None  # what `no_servers` says
+        yield Finding("note" if none else "warning", file, line, column, path, message)
     if not document.entries and not any("no servers" in each for each in document.config.warnings):
         top = next((each.start for each in document.root if each.key == document.key), 0)
-        yield Finding("warning", file, *source.place(top), document.key, "there are no servers here")
+        yield Finding("note", file, *source.place(top), document.key, "there are no servers here")
 
 
 def _entry(at: _At, entry: ServerEntry, read: EntryRead, environ: Mapping[str, str] | None) -> Iterator[Finding]:
@@ -164,6 +162,8 @@ def _entry(at: _At, entry: ServerEntry, read: EntryRead, environ: Mapping[str, s
             yield at("error", problem.path, problem.message)
     for warning in read.warnings:
         yield at("warning", warning.path, warning.message, at=_key_at(at, warning.path))
+    if not entry.name.strip():
+        yield at("warning", (), "the name of this server is empty: give it one", at=at.entry.start)
     yield from _times(at, entry)
     if entry.include is not None:
         for name in dict.fromkeys(entry.include):
@@ -171,8 +171,8 @@ def _entry(at: _At, entry: ServerEntry, read: EntryRead, environ: Mapping[str, s
                 path = _first_there(at, (("tools", "exclude"), ("disabledTools",), ("excludeTools",)))
                 yield at("warning", path, f"{name!r} is in the allow-list too; it is not enabled")
     if not entry.trusted and entry.error is None:
-        how = f"untrusted: not started before you have run `playbill trust {shlex.quote(entry.name)}`"
-        yield at("warning", (), how, at=at.entry.start)
+        how = f"not started before you have run `playbill trust {shlex.quote(entry.name)}`"
+        yield at("warning", (), f"untrusted: {unapprovable(entry) or how}", at=at.entry.start)
     if entry.error is None and not entry.disabled:
         yield from _machine(at, entry, environ)
 
@@ -205,26 +205,17 @@ def _first_there(at: _At, paths: Iterable[Path]) -> Path:
 
 def _machine(at: _At, entry: ServerEntry, environ: Mapping[str, str] | None) -> Iterator[Finding]:
     """What would keep the entry from starting on this machine, as it is now."""
-    outer = dict(os.environ if environ is None else environ)
-    inputs: dict[str, str | None] = {}
-    missing = False
-    for _ in range(_MOST):
-        try:
-            expanded = expand(entry, environ=outer, inputs=inputs)
-            break
-        except ExpandError as error:
-            yield at("warning", _written(at, entry, error.path), str(error).removeprefix(f"{error.path}: "))
-            if isinstance(error, InputMissing):
-                inputs[error.spec.id] = _STAND_IN
-            elif error.reason == "is not set" and error.name not in outer:
-                outer[error.name] = _STAND_IN
-            elif error.path == "envFile" and entry.env_file is not None:
-                entry = evolve(entry, env_file=None)  # what it sets is unknown
-            else:
-                return
-            missing = True
-    else:
+    here = look_here(entry, environ)
+    for lack in here.lacks:
+        yield at("warning", _written(at, entry, lack.path), str(lack).removeprefix(f"{lack.path}: "))
+    for where, name in here.taken:
+        yield at("note", _written(at, entry, where), f"{name} is taken from the environment")
+    expanded, missing = here.expanded, bool(here.lacks)
+    if expanded is None:
         return
+    for where, inner in expanded.kept:
+        message = f"${{{inner}}} is passed on as it is (a default is written ${{NAME:-text}})"
+        yield at("warning", _written(at, entry, where), message)
 
     def known(text: str | None) -> bool:
         """Whether what a text was expanded to is what it will be."""

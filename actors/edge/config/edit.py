@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from ...model.config import Config, ServerEntry
-from ...model.edits import AddServer, Edit, RemoveServer, SetPin, apply_edit
+from ...model.edits import AddServer, Edit, RemoveServer, SetPin, SetTool, apply_edit
 from ...model.errors import ConfigError, PlaybillError
 from .entry import entry_json, read_entry
 from .jsonc_walk import Path, members, root, show_path
@@ -128,9 +128,14 @@ class Draft:
         assert wanted is not None
         edit_slice(slice_, edit, entry)
         new = slice_.value()
+        read = read_entry(name, new).entry
+        if isinstance(edit, SetTool) and not edit.on and read.exclude == entry.exclude:
+            # Taken out of the allow-list instead: as much is allowed (`slice`).
+            wanted = evolve(entry, include=tuple(each for each in entry.include or () if each != edit.bare))
+            after = evolve(after, servers=tuple(wanted if each.name == name else each for each in after.servers))
         others = {key: each for key, each in value.items() if key not in touched}
         same = others == {key: each for key, each in new.items() if key not in touched}
-        if not same or not _says(wanted, read_entry(name, new).entry):
+        if not same or not _says(wanted, read):
             raise self._refuse(name, "the edit would not read as it was meant")
         self._texts[name] = slice_.text
         self.config = after

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Any
 
 from attrs import evolve, frozen
@@ -37,21 +38,22 @@ INCLUDES: tuple[Path, ...] = (("tools", "include"), ("enabledTools",), ("include
 PIN: Path = ("tools", "pin")
 
 _URLS = ("url", "serverUrl", "httpUrl")
+# Words for keys of ours without which a server runs wrongly.
+_WORDS_FOR = {
+    "cwd": "working_directory workingDirectory working_dir workingDir workdir work_dir workDir current_directory",
+    "args": "arg argument arguments argv",
+    "env": "environment environments envs enviroment enviroments env_vars envVars environmentVariables environment_variables",
+    "envFile": "env_file envfile env-file dotenv dotEnv dotenv_file dotenvFile",
+}
+_RUNS_WRONG = {word: key for key, words in _WORDS_FOR.items() for word in words.split()}
 # Keys that mean one of ours in another host, but are not read: what reads past them runs the wrong thing.
 _FOREIGN = {
-    "working_directory": "cwd",
-    "workingDirectory": "cwd",
-    "workdir": "cwd",
+    **_RUNS_WRONG,
     "cmd": "command",
     "executable": "command",
-    "arguments": "args",
-    "envs": "env",
-    "environment": "env",
-    "env_file": "envFile",
     "server_type": "type",
     "uri": "url",
     "link": "url",
-    "environmentVariables": "env",
     "requestInit": "headers",
     "http_headers": "headers",
     "httpHeaders": "headers",
@@ -60,16 +62,8 @@ _FOREIGN = {
     "endpoint": "url",
     "baseUrl": "url",
 }
-_RUNS_WRONG = {
-    "working_directory",
-    "workingDirectory",
-    "workdir",
-    "arguments",
-    "envs",
-    "environment",
-    "environmentVariables",
-    "env_file",
-}
+_ALIKE = 0.8
+_LAUNCHES = {"args": list, "env": dict, "cwd": str, "envFile": str}
 # Backspace and form feed are in no path or option; a tab or line end is in none that begins with a drive.
 _SLIP = re.compile(r"^[A-Za-z]:[^\b\f\r\n\t]*[\b\f\r\n\t]|[\b\f]").search
 # Keys other hosts write that change nothing here: kept, and not worth a warning.
@@ -127,6 +121,13 @@ def _unknown(raw: dict[str, Any]) -> Iterable[tuple[str, str | None]]:
         yield key, None if any(each in raw for each in there) and key not in _RUNS_WRONG else meant
 
 
+def _misspelt(key: str, meant: str | None, value: Any) -> bool:
+    """Whether a key is a launch key with a slip of the pen in it, and none of another program, by what is behind it too."""
+    if meant not in _LAUNCHES or not isinstance(value, _LAUNCHES[meant]):
+        return False
+    return SequenceMatcher(None, key.casefold(), meant.casefold()).ratio() >= _ALIKE
+
+
 def _missing(raw: dict[str, Any], unknown: dict[str, str | None]) -> str:
     for key, value in raw.items():
         if isinstance(value, dict):
@@ -137,6 +138,23 @@ def _missing(raw: dict[str, Any], unknown: dict[str, str | None]) -> str:
         if meant in ("command", "url"):
             return f"there is no command and no url here (did you mean {meant!r} by {key!r}?)"
     return "there is no command and no url here"
+
+
+def _conflicts(raw: dict[str, Any], command: str | None) -> Iterable[Problem]:
+    """Keys that say different things, each with what counts; ``command`` when that is what is run."""
+    if command is not None and raw.get("headers"):
+        yield Problem(("headers",), "not read: a server with a command gets none")
+    first, *others = [key for key in _URLS if key in raw] or [""]
+    for key in others:
+        if raw[key] != raw[first]:
+            yield Problem((key,), f"not read, because {first} is there too")
+    if isinstance(raw.get("type"), str) and raw.get("transport", raw["type"]) != raw["type"]:
+        yield Problem(("transport",), "not read, because type is there too")
+    said = [(key, raw[key] is not (key == "disabled")) for key in ("disabled", "enabled", "isActive") if key in raw]
+    if len({runs for _, runs in said}) == 2:
+        stops = next(key for key, runs in said if not runs)
+        other = next(key for key, runs in said if runs)
+        yield Problem((other,), f"does not count, because {stops} stops the server")
 
 
 def _slips(written: Written) -> Iterable[Problem]:
@@ -198,7 +216,7 @@ def read_entry(
     problems += _twice(value, ())
     unknown = dict(_unknown(raw))
     for key, meant in unknown.items():
-        if key in _RUNS_WRONG:
+        if key in _RUNS_WRONG or _misspelt(key, meant, raw[key]):
             problems.append(Problem((key,), f"unknown key{_mean(meant)}"))
         else:
             warnings.append(Problem((key,), f"unknown key{_mean(meant)}"))
@@ -218,6 +236,7 @@ def read_entry(
         problems.append(Problem((), "its type is stdio, but there is no command here"))
     elif transport in ("http", "sse") and url is None:
         problems.append(Problem((), f"its type is {transport}, but there is no url here"))
+    warnings += _conflicts(raw, command)
     warnings += _slips(written)
     if command is not None and command.startswith(("http://", "https://")):
         problems.append(Problem(("command",), "expected a program, found a URL (did you mean 'url'?)"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .regular import read_regular
 
-__all__ = ["parse_env_file", "read_env_file"]
+__all__ = ["decode_env_file", "parse_env_file", "read_env_file"]
 
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*=[ \t]*(.*)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -82,11 +82,22 @@ def read_env_file(file: Path) -> dict[str, str]:
         ValueError: it cannot be read; one line, without its path.
     """
     try:
-        text = read_regular(file).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError:
-        raise ValueError("cannot be read: it is not UTF-8") from None
+        data = read_regular(file)
     except OSError as error:
         raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+    return parse_env_file(decode_env_file(data))
+
+
+def decode_env_file(data: bytes) -> str:
+    """The text of an env file, with line ends as `parse_env_file` wants them.
+
+    Raises:
+        ValueError: it is no text; one line.
+    """
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise ValueError("cannot be read: it is not UTF-8") from None
     if "\0" in text:
         raise ValueError("cannot be read: it holds a NUL character")
-    return parse_env_file(text)
+    return text

@@ -9,6 +9,7 @@ Done anew at each (re)connect. Read in ``command, args, env, cwd, envFile, url``
                             file declares; an error when there is none
 ``${workspaceFolder}``      the folder of the config file (of its parent for one in ``.vscode``, ``.cursor`` …)
 ``${userHome}``, ``${/}``   the home folder, the path separator
+``${command:…}``, ``${file}`` … what only an editor knows: an error, the second kind unless a variable of that name is set
 ==========================  ====================================================================================
 
 Anything else, ``$NAME`` too, is passed on as it is. What a variable holds is never read again, so nothing expands for ever.
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from attrs import define, field
@@ -34,8 +35,19 @@ from ...model.config import InputSpec, ServerEntry
 from ...model.errors import PlaybillError
 from .env_file import read_env_file
 from .jsonc_walk import show_path
+from .keys import unsendable
 
-__all__ = ["INHERITED", "ExpandError", "Expanded", "InputMissing", "expand", "input_variable", "workspace_folder"]
+__all__ = [
+    "INHERITED",
+    "NOT_SET",
+    "ONLY_AN_EDITOR",
+    "ExpandError",
+    "Expanded",
+    "InputMissing",
+    "expand",
+    "input_variable",
+    "workspace_folder",
+]
 
 _WINDOWS = (
     "APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATHEXT PROCESSOR_ARCHITECTURE PROGRAMFILES SYSTEMDRIVE SYSTEMROOT"
@@ -52,6 +64,7 @@ _SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie|se
 _SHORTEST_SECRET = 4
 _DEEPEST = 20
 _LONGEST = 1 << 20
+_NOT_IN_URL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]").search
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z").match
 _EDITOR_FOLDERS = (
     ".vscode",
@@ -66,23 +79,31 @@ _EDITOR_FOLDERS = (
     ".amazonq",
 )
 _NOT_OURS = ("command", "config", "secret", "keychain", "vault")
+_EDITOR_WORDS = """cwd file fileBasename fileBasenameNoExtension fileDirname fileDirnameBasename fileExtname fileWorkspaceFolder
+lineNumber columnNumber relativeFile relativeFileDirname selectedText execPath defaultBuildTask extensionInstallFolder"""
+_EDITORS = frozenset(_EDITOR_WORDS.split())
+"""What an editor puts in, and no program beside it can know."""
+
+NOT_SET = "is not set"
+ONLY_AN_EDITOR = "cannot be had here: only an editor knows it"
+_DEFAULT_MEANT = re.compile(r"[A-Za-z_]\w*(?::?[-+?=])").match
 
 
 class ExpandError(PlaybillError):
     """An entry that cannot be run, for a reason that lies in what it refers to; ``str`` is one line without any value.
 
     Args:
-        name: what was referred to, such as ``GITHUB_TOKEN`` or ``input:token``.
+        name: what was referred to, such as ``GITHUB_TOKEN`` or ``input:token``; empty when it is the text there itself.
         path: where, inside the entry, such as ``env.TOKEN`` or ``args[2]``.
         reason: why it cannot be had, such as ``is not set``.
     """
 
-    def __init__(self, name: str, path: str, reason: str = "is not set") -> None:
+    def __init__(self, name: str, path: str, reason: str = NOT_SET) -> None:
         self.name = name
         self.path = path
         self.reason = reason
-        what = name if os.sep in name else f"${{{name}}}"
-        super().__init__(f"{path}: {what} {reason}")
+        what = name if os.sep in name or not name else f"${{{name}}}"
+        super().__init__(f"{path}: {f'{what} {reason}'.lstrip()}")
 
 
 class InputMissing(ExpandError):
@@ -122,6 +143,9 @@ class Expanded:
         env: the whole environment of the process.
         cwd: an absolute folder: as written, else the config file's, else our own.
         secrets: values that must not be shown; for scrubbing.
+        taken: what came from our environment: where it is referred to (``env.TOKEN``), and the name of the variable.
+        kept: what looks like a variable with a default in another writing (``X-text``), and is passed on as it is: where, and
+            what is between its braces.
     """
 
     command: str | None
@@ -131,6 +155,8 @@ class Expanded:
     url: str | None
     headers: Mapping[str, str] = field(repr=False)
     secrets: set[str] = field(repr=False)
+    taken: tuple[tuple[str, str], ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
 
 
 def workspace_folder(source: str | None) -> Path:
@@ -155,6 +181,7 @@ class _Text:
         self._fixed = fixed
         self._inputs = inputs
         self.secrets: set[str] = set()
+        self.kept: dict[tuple[str, str], None] = {}
         self._depth = 0  # of texts that wait for what they refer to: defaults, and other names of the env block
 
     def expand(self, text: str, path: str, lookup: Lookup | None = None) -> str:
@@ -185,23 +212,62 @@ class _Text:
         kind, colon, rest = inner.partition(":")
         if colon and kind == "input":
             value, shown = self._inputs(rest, path)
+            _refuse_unfit(value, inner, path)
             return value if shown else self._secret(value)
         if colon and kind in _NOT_OURS and not rest.startswith("-"):
-            raise ExpandError(inner, path, "cannot be had here: only an editor knows it")
+            raise ExpandError(inner, path, ONLY_AN_EDITOR)
         name, default, text = inner.removeprefix("env:").partition(":-")
         if not _NAME(name):
+            if _DEFAULT_MEANT(inner):
+                self.kept[path, inner] = None
             return None
         found = lookup(name, path)
         if default and not found:
             return self.expand(text, path, lookup)
         if found is None:
-            raise ExpandError(name, path)
+            raise ExpandError(name, path, ONLY_AN_EDITOR if inner in _EDITORS else NOT_SET)
+        _refuse_unfit(found, name, path)
         return found if name in _PLAIN else self._secret(found)
 
     def _secret(self, value: str) -> str:
-        if len(value) >= _SHORTEST_SECRET:
-            self.secrets.add(value)
+        # Without its blanks too: at the ends of a header they are not sent, and whoever repeats it does not either.
+        self.secrets.update(each for each in (value, value.strip()) if len(each) >= _SHORTEST_SECRET)
         return value
+
+
+def _refuse_unfit(value: str, name: str, path: str) -> None:
+    """Refuse a value that cannot be passed on where it is to go: to a process, in a header, in a URL.
+
+    Args:
+        value: never shown.
+        name: of what holds it; empty for the text itself.
+        path: where it goes.
+
+    Raises:
+        ExpandError: it holds what may not be there.
+    """
+    unfit: str | None
+    if path.startswith("headers"):
+        unfit = unsendable(value)
+        where = "sent in a header"
+    elif path == "url":
+        found = _NOT_IN_URL(value)
+        unfit, where = (None if found is None else f"the character U+{ord(found[0]):04X}"), "part of a URL"
+    else:
+        unfit, where = _unpassable(value), "passed on"
+    if unfit is not None:
+        raise ExpandError(name, path, f"holds {unfit}, which cannot be {where}")
+
+
+def _unpassable(value: str) -> str | None:
+    """What of a text no process can be given, or None."""
+    if "\0" in value:
+        return "a NUL character"
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return "half of a surrogate pair"
+    return None
 
 
 def _end(text: str, at: int) -> int:
@@ -240,7 +306,8 @@ def expand(
 
     Raises:
         InputMissing: an input was not supplied.
-        ExpandError: a variable is not set, names run in a circle, or the env file cannot be read.
+        ExpandError: a variable is not set, or holds what cannot be passed on where it goes (a NUL character; in a header a
+            line break, and what else is not sent); names run in a circle; or the env file cannot be read.
     """
     outer = os.environ if environ is None else environ
     home = workspace if workspace is not None else workspace_folder(entry.source)
@@ -255,9 +322,18 @@ def expand(
     from_file: dict[str, str] = {}
     own: dict[str, str] = {}
     visiting: list[str] = []
+    taken: dict[tuple[str, str], None] = {}
+
+    def outside(name: str, path: str) -> str | None:
+        value = outer.get(name)
+        if value:  # an empty one says nothing, and where there is a default that counts
+            taken[path, name] = None
+        return value
 
     def in_env(name: str, path: str) -> str | None:
-        value = outer.get(name, from_file.get(name))
+        value = outside(name, path)
+        if value is None:
+            value = from_file.get(name)
         if value is None and name in entry.env and name != visiting[-1]:
             if name in visiting:
                 raise ExpandError(name, path, "refers to itself")
@@ -265,7 +341,8 @@ def expand(
         return value
 
     def elsewhere(name: str, path: str) -> str | None:
-        return own.get(name, from_file.get(name, outer.get(name)))
+        value = own.get(name, from_file.get(name))
+        return outside(name, path) if value is None else value
 
     given = inputs or {}
 
@@ -276,13 +353,13 @@ def expand(
             raise InputMissing(spec, path, entry.inputs)
         value = given.get(id_)
         if value is None:
-            value = outer.get(input_variable(id_), spec.default)
+            value = outside(input_variable(id_), path)
+        if value is None:
+            value = spec.default
         if value is None:
             raise InputMissing(spec, path, entry.inputs)
         if not isinstance(value, str):
             raise ExpandError(f"input:{id_}", path, f"was supplied as {type(value).__name__}, not as a string")
-        if "\0" in value:
-            raise ExpandError(f"input:{id_}", path, "was supplied with a NUL character in it")
         # What the file itself says in plain text is no secret.
         return value, not spec.password and (value == spec.default or value in spec.options)
 
@@ -307,19 +384,48 @@ def expand(
     url = None if entry.url is None else texts.expand(entry.url, "url")
     args = tuple(texts.expand(arg, f"args[{i}]") for i, arg in enumerate(entry.args))
     headers = {key: texts.expand(value, show_path(("headers", key))) for key, value in entry.headers.items()}
+    # A blank at either end is no part of what a header says (RFC 9110, 5.5), and is not sent: `Bearer ${EMPTY}`.
+    headers = {key: value.strip(" \t") for key, value in headers.items()}
     more = (outer if inherit else ()) if isinstance(inherit, bool) else inherit
     env = {name: outer[name] for name in (*INHERITED, *more) if name in outer and not outer[name].startswith("()")}
     env.update(from_file)
     env.update(own)
+    command = None if entry.command is None else texts.expand(entry.command, "command")
+    cwd = str(base if entry.cwd is None else base / texts.expand(entry.cwd, "cwd"))
+    for path, text in _passed(command, args, own, cwd, url, headers):
+        _refuse_unfit(text, "", path)
     return Expanded(
-        command=None if entry.command is None else texts.expand(entry.command, "command"),
+        command=command,
         args=args,
         env=env,
-        cwd=str(base if entry.cwd is None else base / texts.expand(entry.cwd, "cwd")),
+        cwd=cwd,
         url=url,
         headers=headers,
         secrets=texts.secrets | _written_secrets(own, from_file, headers),
+        taken=tuple(taken),
+        kept=tuple(texts.kept),
     )
+
+
+def _passed(
+    command: str | None,
+    args: tuple[str, ...],
+    own: Mapping[str, str],
+    cwd: str,
+    url: str | None,
+    headers: Mapping[str, str],
+) -> Iterator[tuple[str, str]]:
+    """All that is passed on of an entry, each with its place: what was made in code no reader has looked at."""
+    if command is not None:
+        yield "command", command
+    yield from ((f"args[{i}]", arg) for i, arg in enumerate(args))
+    for name, value in own.items():
+        yield show_path(("env", name)), name + value
+    yield "cwd", cwd
+    if url is not None:
+        yield "url", url
+    for name, value in headers.items():
+        yield show_path(("headers", name)), value
 
 
 def _written_secrets(own: Mapping[str, str], from_file: Mapping[str, str], headers: Mapping[str, str]) -> set[str]:

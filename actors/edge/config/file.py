@@ -59,6 +59,10 @@ class FileStore:
         lock_timeout: seconds to wait for another process's lock.
         mode: of the file when it is made; None: as the umask says.
         make_folder: make the file's folder too, private, when the file is made.
+        nor: where else there is none, said behind that there is no such file.
+
+    Raises:
+        ConfigError: the path is relative, and there is no current folder.
     """
 
     def __init__(
@@ -70,13 +74,19 @@ class FileStore:
         lock_timeout: float = 10.0,
         mode: int | None = 0o600,
         make_folder: bool = False,
+        nor: str = "",
     ) -> None:
-        self.path = Path(path).absolute()
+        try:
+            self.path = Path(path).absolute()
+        except OSError as error:
+            why = f"the current folder is gone ({error.strerror}): name the file by its whole path"
+            raise ConfigError(why, file=str(path)) from None
         self._trust = trust
         self._fsync = fsync
         self._lock_timeout = lock_timeout
         self._mode = mode
         self._make_folder = make_folder
+        self._nor = nor
         self._reader = Reader(str(self.path), None if trust is None else self._trusted)
         self._last: tuple[bytes, Document] | None = None
         self._answered: bytes | None = None
@@ -191,7 +201,7 @@ class FileStore:
             if self.path.is_symlink():
                 why = f"there is no such file: it is a link to {os.path.realpath(self.path)}, which is not there"
                 raise ConfigError(why, file=file) from error
-            raise ConfigError("there is no such file", file=file) from error
+            raise ConfigError(f"there is no such file{self._nor}", file=file) from error
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from None
 

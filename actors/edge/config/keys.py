@@ -22,7 +22,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from ...model.nearest import nearest
 from .jsonc_walk import Path
 
-__all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure", "url_wrong"]
+__all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure", "unsendable", "url_wrong"]
 
 _TYPES = {
     "stdio": "stdio",
@@ -122,11 +122,17 @@ def _headers(value: Any) -> dict[str, str]:
     for name, text in out.items():
         if not _TOKEN(name):
             raise _Wrong(f"{name!r} cannot be the name of a header", (name,))
-        bad = _UNSENDABLE(text)
-        if bad is not None:
-            what = "a line break" if bad[0] in "\r\n" else f"the character U+{ord(bad[0]):04X}"
-            raise _Wrong(f"{what} cannot be sent in a header", (name,))
+        if (bad := unsendable(text)) is not None:
+            raise _Wrong(f"{bad} cannot be sent in a header", (name,))
     return out
+
+
+def unsendable(text: str) -> str | None:
+    """What of a text cannot be sent in a header, in words and without the text; None when all can (RFC 9110, 5.5)."""
+    bad = _UNSENDABLE(text)
+    if bad is None:
+        return None
+    return "a line break" if bad[0] in "\r\n" else f"the character U+{ord(bad[0]):04X}"
 
 
 def url_wrong(url: str) -> str | None:

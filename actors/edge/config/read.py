@@ -3,7 +3,8 @@
 Theory of operation. The root object is walked member by member; the server map inside it too, so that the text of each entry
 is known. A `Reader` remembers per name the text, and what it was read as: an entry whose text stands there again is neither
 parsed nor structured again, and is the very same `ServerEntry`. So a re-read costs one walk. (Such an entry keeps the ``line``
-at which it was first read; `Document.entry_line` says where it stands now. An entry that is wrong is placed anew each time.)
+at which it was first read, unless lists in it hide tools; `Document.entry_line` says where it stands now. One that is wrong is
+placed anew each time.)
 
 A file that cannot be read at all is a `ConfigError`; an entry that is wrong fails alone: it is in the result, with its
 ``error``.
@@ -23,7 +24,8 @@ from .entry import EntryRead, Problem, looks_like_server, read_entry
 from .inputs import read_inputs
 from .jsonc import Source, scan
 from .jsonc_walk import Member, Nested, finish, locate, members, root, show_path
-from .shape import SERVER_KEYS, all_twice, lines_of, no_servers, not_a_map, other_format, twice
+from .places import list_places
+from .shape import SERVER_KEYS, all_twice, lines_of, looks_confused, no_servers, not_a_map, other_format, twice
 
 __all__ = ["Document", "Reader", "Trusts", "read_config"]
 
@@ -148,6 +150,9 @@ class Reader:
             ]
         if key == SERVER_KEYS[0] and SERVER_KEYS[1] in keys:
             out.append(f"{SERVER_KEYS[1]}: not read, because {key} is there too")
+        if key is not None:
+            confused = [each.key for each in top if each.key not in SERVER_KEYS and looks_confused(each)]
+            out += [f"{show_path((name,))}: not read, because {key} is there too" for name in dict.fromkeys(confused)]
         if bare:
             out += [
                 f"{show_path((each.key,))}: not read as a server: it has neither a command nor a url"
@@ -184,18 +189,22 @@ class Reader:
                 kept.pop(name, None)
                 continue
             old = before.get(name)
+            line += text.count(eol, line_at, each.start)
+            line_at = each.start
             if old is not None and each.value is old.value:
                 raw, read, entry = old.text, old.read, old.entry
                 if entry.inputs != declared:
                     entry = evolve(entry, inputs=declared)
+                if entry.places is not None and entry.line != line:
+                    entry = evolve(entry, line=line)
             else:
-                line += text.count(eol, line_at, each.start)
-                line_at = each.start
                 raw = text[each.at : each.end]
                 read = read_entry(name, each.value, source=self._file, line=line, inputs=declared)
                 entry = read.entry
                 if read.problems:
                     entry = evolve(entry, error=_errors(source, prefix, each, read.problems))
+                elif entry.exclude or entry.include is not None:
+                    entry = evolve(entry, places=list_places(source, each))
             if self._trusts is not None and entry.command is not None:
                 trusted = self._trusts(entry)
                 if trusted != entry.trusted:
@@ -236,10 +245,10 @@ def _twice(source: Source, prefix: tuple[str, ...], entry: ServerEntry, there: l
 
 
 def _reuse(old: ServerEntry | None, new: ServerEntry) -> ServerEntry:
-    """The old entry if it says the same; where it stands does not count, unless it is wrong."""
-    if old is None or old is new:
+    """The old entry if it says the same; where it stands does not count, unless it is wrong or hides tools: that is told."""
+    if old is None or old is new or old.places != new.places:
         return new
-    if old.line != new.line and new.error is None:
+    if old.line != new.line and new.error is None and new.places is None:
         return old if old == evolve(new, line=old.line) else new
     return old if old == new else new
 

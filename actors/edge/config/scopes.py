@@ -65,6 +65,11 @@ class _View:
             (each for each in self.parts if each.config is not None and each.config.get(name) is not None), None
         )
 
+    def nearer_error(self, part: _Part) -> ConfigError | None:
+        """Why it is unknown whether a file that is nearer has an entry that hides one of this part; None when it is known."""
+        before = self.parts[: self.parts.index(part)]
+        return next((each.error for each in before if each.error is not None and each.config is None), None)
+
     def names(self) -> list[str]:
         """All servers, those that are behind others once."""
         return list(dict.fromkeys(entry.name for each in self.parts if each.config for entry in each.config.servers))
@@ -143,7 +148,8 @@ class ScopedStore:
     def edit(self, edits: Sequence[Edit], previous: Config | None = None) -> Edited:
         """As `Store.edit`, in the file that each edit is for; a file that is written is written once.
 
-        An entry is edited and removed where it is in force. A new one goes to the project's file if there is one, else to the
+        An entry is edited and removed where it is in force, and nowhere while a nearer file, of which nothing was ever read,
+        cannot be read: it may have an entry of that name. A new one goes to the project's file if there is one, else to the
         user's, which is made. What cannot be done in one file is refused alone.
 
         Raises:
@@ -242,6 +248,7 @@ class ScopedStore:
                 # The user's own may hold secrets; a project's is made as its other files are.
                 mode=0o600 if mine else None,
                 make_folder=mine,
+                nor=", nor one in a parent folder" if path == self.start / PROJECT_FILE else "",
             )
         return self._stores[path]
 
@@ -293,6 +300,12 @@ class ScopedStore:
     def _where(self, view: _View, edit: Edit) -> Scope | PlaybillError:
         """Whose file an edit is for, or why it can be done in none."""
         part = view.part_of(edit.server)
+        unread = None if part is None else view.nearer_error(part)
+        if part is not None and unread is not None:
+            # It may well have the entry that is meant: what a person is half way through saving is no reason to edit another.
+            why = f"it may have a server {edit.server!r}, so that of {part.store.path} was not edited"
+            what = f"{unread.message}; {why}"
+            return ConfigError(what, file=unread.file, line=unread.line, column=unread.column, path=unread.path)
         if isinstance(edit, AddServer):
             if part is None:
                 return view.parts[0].scope if view.parts else "user"

@@ -9,7 +9,16 @@ from .entry import looks_like_server, read_entry
 from .jsonc import Source
 from .jsonc_walk import Member, Path, members, root, show_path
 
-__all__ = ["SERVER_KEYS", "all_twice", "lines_of", "no_servers", "not_a_map", "other_format", "twice"]
+__all__ = [
+    "SERVER_KEYS",
+    "all_twice",
+    "lines_of",
+    "looks_confused",
+    "no_servers",
+    "not_a_map",
+    "other_format",
+    "twice",
+]
 
 SERVER_KEYS = ("mcpServers", "servers")
 """The keys of a server map; the first that is there counts."""
@@ -83,6 +92,11 @@ def not_a_map(key: str, value: Any) -> str:
         for problem in read_entry("", each).problems[:1]:
             message += f"; {show_path((key, i, *problem.path))}: {problem.message}"
     return message
+
+
+def looks_confused(member: Member) -> bool:
+    """Whether a member of the root is meant as a server map, under a key that is none."""
+    return isinstance(member.value, dict | list) and _CONFUSED.fullmatch(member.key) is not None
 
 
 def no_servers(source: Source, top: list[Member]) -> str:

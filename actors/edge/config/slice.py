@@ -1,10 +1,11 @@
 """The edits of one entry's text: which text is written follows from the keys that are there.
 
-A list is edited under the alias the person uses; ours (``tools.exclude``, ``tools.pin``) is made when there is none, and goes
-again when it is empty, unless there is a comment in it. Of ``disabled``, ``enabled`` and ``isActive`` the one that is there is
-set; a ``disabled`` that comes last, where we put it, is removed again. What was there before us is not: a ``false`` that comes
-last becomes `` true``, in the same five bytes, and an empty list or object of ours is filled as ``[ "t" ]``, so that the
-opposite edit knows them, and puts back what was there.
+A list is edited under the alias the person uses; ours (``tools.exclude``, ``tools.pin``; beside a ``tools`` that is a list,
+``disabledTools``) is made when there is none, and goes again when it is empty, unless there is a comment in it. A tool that is
+the last of an allow-list is hidden by taking it out there, if letting it through puts back every byte. Of ``disabled``,
+``enabled`` and ``isActive`` the one that is there is set; a ``disabled`` that comes last, where we put it, is removed again.
+What was there before us is not: a ``false`` that comes last becomes `` true``, in the same five bytes, and an empty list or
+object of ours is filled as ``[ "t" ]``, so that the opposite edit knows them, and puts back what was there.
 """
 
 from __future__ import annotations
@@ -74,14 +75,14 @@ class Slice:
         inner, _ = members(self.source, within.at)
         self.change(remove(self.source, within.at, [each.key for each in inner].index(path[-1])))
 
-    def append(self, path: Path, item: str) -> None:
-        """Add to a list, made if it is not there."""
+    def append(self, path: Path, item: str, *, ours: bool) -> None:
+        """Add to a list, made if it is not there; ``ours`` when it is one that goes again when it is empty."""
         there = locate(self.source, path, self.at)
         if there is None or there.value is None:
             self.put(path, [item])
         else:
             change = add_item(self.source, there.at, item)
-            self.change(_marked(there, change) if path in (EXCLUDES[0], PIN) else change)
+            self.change(_marked(there, change) if ours else change)
 
     def discard(self, path: Path, item: str, *, tidy: bool) -> None:
         """Remove from a list, as often as it is in it; what is left empty goes too if it is ``tidy``."""
@@ -127,25 +128,49 @@ def _last_there(slice_: Slice, paths: Iterable[Path]) -> Path | None:
     return found
 
 
+def _take_back(slice_: Slice, bare: str) -> bool:
+    """Hide a tool by taking it out of an allow-list, if it stands there just as letting it through has put it, or would."""
+    path = _last_there(slice_, INCLUDES)
+    allowed = [name for each in INCLUDES for name in _names(slice_, each)]
+    mine = [] if path is None else _names(slice_, path)
+    # A `tools` that is an empty list would allow all.
+    if path is None or mine[-1:] != [bare] or allowed.count(bare) > 1 or (path == ("tools",) and len(mine) == 1):
+        return False
+    before = slice_.source
+    slice_.discard(path, bare, tidy=False)
+    without = slice_.source
+    slice_.append(path, bare, ours=False)
+    same = slice_.source.text == before.text
+    slice_.source = without if same else before
+    return same
+
+
+def _names(slice_: Slice, path: Path) -> list[str]:
+    value = slice_.value(path)
+    return value if isinstance(value, list) and (path != ("tools",) or allow_list(value) is not None) else []
+
+
 def _set_tool(slice_: Slice, edit: SetTool, entry: ServerEntry) -> None:
+    # Where we make a list: beside a `tools` that is a list itself there is no place for `tools.exclude`.
+    fresh = EXCLUDES[1] if isinstance(slice_.value(("tools",)), list) else EXCLUDES[0]
     if edit.on:
         for path in EXCLUDES:
-            # An empty list under an alias was there before us; ours is the first.
-            slice_.discard(path, edit.bare, tidy=path == EXCLUDES[0])
+            # An empty list under another name was there before us.
+            slice_.discard(path, edit.bare, tidy=path == fresh)
         if entry.include is not None and edit.bare not in entry.include:
             into = _last_there(slice_, INCLUDES)
             assert into is not None
-            slice_.append(into, edit.bare)
-    elif entry.allows(edit.bare):
-        fresh = EXCLUDES[1] if isinstance(slice_.value(("tools",)), list) else EXCLUDES[0]
-        slice_.append(_last_there(slice_, EXCLUDES) or fresh, edit.bare)
+            slice_.append(into, edit.bare, ours=False)
+    elif entry.allows(edit.bare) and not _take_back(slice_, edit.bare):
+        path = _last_there(slice_, EXCLUDES) or fresh
+        slice_.append(path, edit.bare, ours=path == fresh)
 
 
 def _set_pin(slice_: Slice, edit: SetPin, entry: ServerEntry) -> None:
     if not edit.on:
         slice_.discard(PIN, edit.bare, tidy=True)
     elif edit.bare not in entry.pin:
-        slice_.append(PIN, edit.bare)
+        slice_.append(PIN, edit.bare, ours=True)
 
 
 def _set_enabled(slice_: Slice, edit: SetEnabled, entry: ServerEntry) -> None:
@@ -154,21 +179,22 @@ def _set_enabled(slice_: Slice, edit: SetEnabled, entry: ServerEntry) -> None:
     if entry.disabled is not edit.on:
         return
     inner, _ = members(slice_.source, slice_.at)
-    last = inner[-1]
-    blanks = wider(slice_.source, inner) if last.key == "disabled" else None
+    there = max((i for i, each in enumerate(inner) if each.key == "disabled"), default=-1)
+    mine, last = inner[there], there == len(inner) - 1
+    blanks = wider(slice_.source, inner[: there + 1]) if there >= 0 else None
     if not edit.on:
         if disabled is None and switches:
             slice_.put(switches[0], False)
-        elif disabled is False and blanks is not None:
-            slice_.change(Change(last.at, last.end, " true"))
+        elif disabled is False and last and blanks is not None:
+            slice_.change(Change(mine.at, mine.end, " true"))
         else:
             slice_.put(("disabled",), True)
         return
     if disabled:
-        if blanks == 0:
+        if blanks == 0 and last:
             slice_.drop(("disabled",))  # as we put it there ourselves
         elif blanks:
-            slice_.change(Change(last.at - 1, last.end, "false"))
+            slice_.change(Change(mine.at - 1, mine.end, "false"))
         else:
             slice_.put(("disabled",), False)
     for switch in switches:

@@ -17,26 +17,35 @@ import os
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from ...model.config import InputSpec, ServerEntry
 from ...model.errors import ConfigError, WriteFailed
 from .atomic import write_atomic
+from .env_file import decode_env_file, parse_env_file
 from .expand import ExpandError, expand
+from .lock import LockFailed, LockHeld, locked
 from .regular import read_regular
 
-__all__ = ["TrustStore", "check_shown", "fingerprint", "inputs_of"]
+__all__ = ["TrustStore", "check_shown", "env_file_of", "fingerprint", "inputs_of", "unapprovable", "variables_of"]
 
 
-def fingerprint(entry: ServerEntry) -> str:
+_NOT_READ = object()
+
+
+def fingerprint(entry: ServerEntry, env_file: Any = _NOT_READ) -> str:
     """The hash an approval is of: hex SHA-256 of what decides what an entry runs (see the module).
 
     Reads the entry's env file, if it has one: in a thread of its own where that may not wait. Never raises.
+
+    Args:
+        entry: as written.
+        env_file: what is in its env file, as `env_file_of` gave it to who was shown it; without it, it is read.
     """
+    there = env_file_of(entry) if env_file is _NOT_READ else env_file
     said = [
         *(entry.command, entry.args, sorted(entry.env.items()), entry.url, entry.cwd, entry.env_file),
-        _env_file(entry),
+        None if entry.env_file is None else "absent" if there is None else hashlib.sha256(there).hexdigest(),
         [(each.id, each.default) for each in inputs_of(entry)],
     ]
     return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
@@ -47,6 +56,15 @@ def inputs_of(entry: ServerEntry) -> list[InputSpec]:
     texts = [entry.command, *entry.args, *entry.env.values(), entry.url, entry.cwd, entry.env_file]
     found = {each.id: each for each in entry.inputs if any(f"${{input:{each.id}}}" in text for text in texts if text)}
     return [found[id_] for id_ in sorted(found)]
+
+
+def unapprovable(entry: ServerEntry) -> str | None:
+    """Why no approval can cover what an entry would run, in one line; None when one can."""
+    if entry.env_file is not None and "${input:" in entry.env_file:
+        return (
+            "the path of its envFile refers to an input, so nobody can say now what will be in it: write the path out"
+        )
+    return None
 
 
 def check_shown(shown: ServerEntry | None, entry: ServerEntry) -> None:
@@ -65,16 +83,24 @@ def check_shown(shown: ServerEntry | None, entry: ServerEntry) -> None:
         raise ConfigError(why, file=entry.source, line=entry.line)
 
 
-def _env_file(entry: ServerEntry) -> str | None:
-    """What is in an entry's env file, as a hash; a word when it cannot be had; None without one."""
+def env_file_of(entry: ServerEntry) -> bytes | None:
+    """What is in an entry's env file as it is now; None when it has none, or it cannot be had. Never raises."""
     if entry.env_file is None:
         return None
     try:
         # Its path is expanded as one of a folder is, and before any env of the entry's own.
         path = expand(ServerEntry(entry.name, cwd=entry.env_file, inputs=entry.inputs, source=entry.source)).cwd
-        return hashlib.sha256(read_regular(Path(path or ""))).hexdigest()
+        return read_regular(Path(path or ""))
     except (ExpandError, OSError, ValueError):
-        return "absent"
+        return None
+
+
+def variables_of(env_file: bytes | None) -> dict[str, str]:
+    """What an env file sets, of what `env_file_of` gave; nothing when no server could be started with it. Never raises."""
+    try:
+        return {} if env_file is None else parse_env_file(decode_env_file(env_file))
+    except ValueError:
+        return {}
 
 
 def _place(file: str | Path) -> str:
@@ -99,7 +125,9 @@ class TrustStore:
         self._seen: tuple[Any, dict[str, dict[str, str]]] = (None, {})
 
     def approved(self, entry: ServerEntry, file: str | Path) -> bool:
-        """Whether an entry of a file was approved as it is now."""
+        """Whether an entry of a file was approved as it is now; never one that is `unapprovable`."""
+        if unapprovable(entry) is not None:
+            return False
         kept = self._load().get(_place(file), {}).get(entry.name)
         return kept is not None and kept == fingerprint(entry)
 
@@ -117,8 +145,12 @@ class TrustStore:
             shown: its `fingerprint` when it was shown, so that no other env file is approved; None for that of now.
 
         Raises:
+            ConfigError: the entry is `unapprovable`.
             WriteFailed: the approval cannot be kept.
         """
+        if (wrong := unapprovable(entry)) is not None:
+            why = f"server {entry.name!r} was not approved: {wrong}"
+            raise ConfigError(why, file=entry.source, line=entry.line)
         said = fingerprint(entry) if shown is None else shown
         place = _place(file)
         if self._load().get(place, {}).get(entry.name) == said:
@@ -126,14 +158,16 @@ class TrustStore:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             target = Path(os.path.realpath(self.path))
-            lock = target.with_name(target.name + ".lock")
-            with FileLock(lock, timeout=self._lock_timeout, thread_local=False):
+            with locked(target, self._lock_timeout):
                 kept = self._read()
                 kept["approved"].setdefault(place, {})[entry.name] = said
                 text = json.dumps(kept, indent=2, sort_keys=True)
                 write_atomic(target, text.encode("utf-8", "surrogatepass") + b"\n")
-        except Timeout:
+        except LockHeld:
             why = f"another process has held its lock for more than {self._lock_timeout:g} s"
+            raise WriteFailed(str(self.path), why) from None
+        except LockFailed as failed:
+            why = f"its lock cannot be taken: {(failed.error.strerror or str(failed.error)).lower()}"
             raise WriteFailed(str(self.path), why) from None
         except OSError as error:
             raise WriteFailed(str(self.path), (error.strerror or str(error)).lower()) from None

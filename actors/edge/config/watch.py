@@ -62,7 +62,8 @@ def require_watchfiles() -> None:
         PlaybillError: it is not installed.
     """
     if importlib.util.find_spec("watchfiles") is None:
-        raise PlaybillError("watching the configuration needs its extra: pip install 'playbill[watch]'")
+        how = "install playbill with its extra 'watch' (in a clone: pip install '.[watch]')"
+        raise PlaybillError(f"watching the configuration needs watchfiles: {how}")
 
 
 def survey(paths: Collection[str | Path]) -> Plan:

@@ -1,0 +1,142 @@
+"""What `list` shows of what is in the file: names from the environment, very long texts, and characters that stdout lacks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playbill.actors.cli import listing
+
+from .test_scopes_and_trust import on_a_terminal, write
+
+Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
+WriteConfig = Callable[..., Path]
+
+
+def test_list_names_the_variables_that_come_from_the_environment(
+    playbill: Playbill, write_config: WriteConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "e.env").write_text("FILED=f\n")
+    config = write_config(
+        a={"command": "x", "args": ["${FILED}", "${OWN}", "${NO_SUCH}"], "env": {"T": "${TOKEN}", "OWN": "${env:TOKEN}"},
+           "envFile": "e.env"},
+        b={"url": "https://x.example/", "headers": {"A": "Bearer ${TOKEN}"}},
+        c={"command": "x"},
+    )  # fmt: skip
+    done = playbill("list", "--config", config, TOKEN="s3cret-value", FILED="no", OWN="no")
+    assert (done.returncode, done.stderr) == (0, "")
+    heads, a, b, c = done.stdout.splitlines()
+    assert heads.split() == ["SERVER", "KIND", "RUNS", "TOOLS", "ENVIRONMENT", "SOURCE"]
+    at = heads.index("ENVIRONMENT")
+    assert a[at:].startswith("TOKEN, NO_SUCH (not set)  ")
+    assert b[at:].startswith("TOKEN  ")
+    assert c[at:].startswith("  ")
+    done = playbill("list", "--json", "--config", config, TOKEN="s3cret-value", FILED="no", OWN="no")
+    assert "s3cret" not in done.stdout
+    assert [each["environment"] for each in json.loads(done.stdout)["servers"]] == [
+        [{"name": "TOKEN", "set": True}, {"name": "NO_SUCH", "set": False}],
+        [{"name": "TOKEN", "set": True}],
+        [],
+    ]
+
+
+def test_a_very_long_argument_is_cut_before_anything_looks_through_it(
+    inside: Playbill, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = 0
+    mask_args, mask_text, mask_url = listing.mask_args, listing.mask_text, listing.mask_url
+
+    def seen(texts: Any) -> Any:
+        nonlocal longest
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        longest = max(longest, *map(len, texts), 0)
+        return texts
+
+    monkeypatch.setattr(listing, "mask_args", lambda texts: mask_args(seen(texts)))
+    monkeypatch.setattr(listing, "mask_text", lambda text: mask_text(seen(text)[0]))
+    monkeypatch.setattr(listing, "mask_url", lambda url: mask_url(seen(url)[0]))
+    size = 100_000
+    config = write_config(
+        word={"command": "c", "args": ["x", "A" * size, "y"]},
+        words={"command": "c", "args": ["ab " * size]},
+        many={"command": "c", "args": ["ab"] * size},
+        program={"command": "p q " * size},
+        far={"url": "https://x.example/" + "a" * size},
+        fits={"command": "c", "args": ["A" * 4000]},
+    )
+    done = inside("list", "--config", config)
+    assert done.returncode == 0
+    assert longest < 5000
+    assert len(done.stdout) < 250_000
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert f"c x '… ({size} characters)' y" in rows["word"]
+    assert f"ab ab… ({3 * size} characters)'" in rows["words"]
+    assert "ab ab … 93333 more" in rows["many"]
+    assert "A" * 4000 in rows["fits"]
+    value = json.loads(inside("list", "--json", "--config", config).stdout)
+    assert longest < 5000
+    assert value["servers"][0]["args"] == ["x", f"… ({size} characters)", "y"]
+    assert value["servers"][4]["url"] == f"… ({size + 18} characters)"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "--token=",
+        "https://user:",
+        "https://x.example/?key=",
+        "Authorization: Bearer ",
+        "ghp_",
+        "https://x.example/ab1",
+    ],
+)
+@pytest.mark.parametrize("lead", [4080, 4090, 4100])
+def test_a_text_is_not_cut_within_a_secret(inside: Playbill, write_config: WriteConfig, secret: str, lead: int) -> None:
+    hidden = "Zq9" * 40
+    long = "w" * (lead - len(secret) - 1) + " " + secret + hidden + "@host tail"
+    config = write_config(a={"command": "c", "args": [long, "--password", long]}, b={"command": long})
+    done = inside("list", "--config", config)
+    assert done.returncode == 0
+    assert "Zq9" not in done.stdout
+    assert "Zq9" not in inside("list", "--json", "--config", config).stdout
+
+
+ASCII = [
+    {"PYTHONIOENCODING": "ascii"},
+    {"LC_ALL": "C", "LANG": "C"},
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+]
+
+
+@pytest.mark.parametrize("environ", ASCII, ids=lambda environ: " ".join(environ))
+def test_no_verb_fails_for_a_character_that_the_output_lacks(
+    playbill: Playbill, tmp_path: Path, environment: dict[str, str], environ: dict[str, str]
+) -> None:
+    project = write(
+        tmp_path / ".mcp.json",
+        **{
+            "grün 文": {"command": "prögram", "args": ["→", "\U0001f600"], "env": {"Ä": "ü", "B": "${NO_SUCH}"}},
+            "half \ud800": {"command": "c", "cwd": "häuser", "disabled": True},
+            "schlecht": {"comändo": "ü"},
+        },
+    )
+    commands = [
+        (3, ["list"]), (3, ["list", "--json"]), (3, ["check"]), (3, ["check", "--json"]),
+        (2, ["trust", "--all"]), (0, ["trust", "--all", "--yes", "--json"]), (0, ["trust", "--all"]),
+    ]  # fmt: skip
+    for code, words in commands:
+        done = playbill(*words, **environ)
+        said = done.stdout + done.stderr
+        assert done.returncode == code, said
+        assert "unexpected" not in said
+        assert "UnicodeEncodeError" not in said
+        if "--json" in words:
+            json.loads(done.stdout)
+    _, seen = on_a_terminal(["list"], tmp_path, {**environment, **environ})
+    assert b"stdio" in seen
+    assert b"Error" not in seen
+    assert project.is_file()

@@ -1,0 +1,109 @@
+"""The line of the list item that hides a tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import evolve
+from playbill.actors.edge.config.file import FileStore
+from playbill.actors.edge.config.read import Reader, read_config
+from playbill.actors.model.budget import Budget
+from playbill.actors.model.config import Config, ConfigState
+from playbill.actors.model.diff import launch_key
+from playbill.actors.model.edits import SetTool
+from playbill.actors.model.projection import Memo, project
+from playbill.actors.model.status import ServerStatus, ToolDef
+from playbill.actors.model.why import Why, why
+
+TEXT = """\
+// lists of all kinds
+{ "mcpServers": {
+  "a": {
+    "command": "a",
+    "tools": {
+      "exclude": [ // these
+        "one", "two",
+        /* and */ "three",
+        "two"
+      ]
+    },
+    "disabledTools": ["four"]
+  },
+  "b": {"command": "b",
+    "enabledTools":
+      ["one"],
+    "excludeTools": ["one"]},
+  "c": { "command": "c", "tools": [
+      "one"
+  ] },
+  "d": { "command": "d" }
+} }
+"""
+
+
+def tell(config: Config, server: str, bare: str) -> Why:
+    names = ("one", "two", "three", "four")
+    status = ServerStatus(tools=tuple(ToolDef(name, description="d") for name in names))
+    snapshot = project(ConfigState(1, config), dict.fromkeys("abcd", status), (), Budget())
+    return why(snapshot, server, bare)
+
+
+def test_the_line_of_the_item_or_of_the_allow_list_is_told() -> None:
+    config = read_config(TEXT, "/etc/mcp.json")
+    lines = {
+        (server, bare): tell(config, server, bare).line for server in "abcd" for bare in ("one", "two", "three", "four")
+    }
+    assert lines == {
+        ("a", "one"): 7, ("a", "two"): 7, ("a", "three"): 8, ("a", "four"): 12,
+        ("b", "one"): 17, ("b", "two"): 15, ("b", "three"): 15, ("b", "four"): 15,
+        ("c", "one"): None, ("c", "two"): 18, ("c", "three"): 18, ("c", "four"): 18,
+        ("d", "one"): None, ("d", "two"): None, ("d", "three"): None, ("d", "four"): None,
+    }  # fmt: skip
+    told = tell(config, "a", "three")
+    assert str(told).endswith("excluded by the entry 'a' (/etc/mcp.json:8)")
+    assert (told.file, told.line) == ("/etc/mcp.json", 8)
+    assert str(tell(config, "b", "two")).endswith("not in the include list of the entry 'b' (/etc/mcp.json:15)")
+
+
+def test_windows_and_old_mac_line_ends_count_too() -> None:
+    for eol in ("\r\n", "\r"):
+        assert tell(read_config(TEXT.replace("\n", eol), "x"), "a", "three").line == 8
+
+
+def test_an_item_that_moved_within_its_entry_is_told_where_it_is_now_and_starts_nothing_anew() -> None:
+    reader = Reader("x")
+    before = reader.read(TEXT).config
+    text = TEXT.replace('/* and */ "three"', '\n\n"three"')
+    after = reader.read(text, before).config
+    for was, now in zip(before.servers, after.servers, strict=True):
+        assert evolve(now, line=was.line) == was, "in whatever matters to a server"
+        assert launch_key(now) == launch_key(was)
+    assert tell(after, "a", "three").line == 10
+    # The projection takes it up, also when it remembers the row.
+    memo, status = Memo(), {"a": ServerStatus(tools=(ToolDef("three"),))}
+    first = project(ConfigState(1, before), status, (), Budget(), None, memo)
+    second = project(ConfigState(2, after), status, (), Budget(), first, memo)
+    assert (why(first, "a", "three").line, why(second, "a", "three").line) == (8, 10)
+
+
+def test_an_item_that_we_write_is_told_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(TEXT)
+    store = FileStore(path)
+    config = store.load()
+    written = store.edit([SetTool("d", "one", False), SetTool("a", "one", True)], config)
+    config = written.config
+    text = path.read_text().splitlines()
+    for server, bare in (("d", "one"), ("a", "three"), ("a", "two")):
+        line = tell(config, server, bare).line
+        assert line is not None
+        assert f'"{bare}"' in text[line - 1]
+
+
+def test_lines_added_above_an_entry_that_did_not_change_count() -> None:
+    reader = Reader("/etc/mcp.json")
+    first = reader.read(TEXT).config
+    before = tell(first, "a", "three").line
+    moved = reader.read("// one more\n// and another\n" + TEXT, previous=first).config
+    assert before is not None
+    assert tell(moved, "a", "three").line == before + 2
