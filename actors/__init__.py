@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..supervision import Event, Gap
+    from .edge.answers import result_for_provider
+    from .edge.signature import native_tool
     from .host import Host, Readiness
     from .model.budget import Budget
     from .model.catalog import Catalog
+    from .model.change import CatalogDiff
     from .model.config import Config, InputSpec, ServerEntry
     from .model.errors import (
         CallTimeout,
@@ -30,15 +33,18 @@ if TYPE_CHECKING:
         WriteFailed,
     )
     from .model.native import NativeTool
+    from .model.preview import Preview
     from .model.snapshot import PluginModel, ServerState, Snapshot, ToolState, Why
     from .model.wire import ToolRef, WireTool
     from .opening import open_host
     from .server import ServerSettings
+    from .view import View
 
 __all__ = [
     "Budget",
     "CallTimeout",
     "Catalog",
+    "CatalogDiff",
     "Config",
     "ConfigError",
     "Event",
@@ -50,6 +56,7 @@ __all__ = [
     "OperationTimeout",
     "PlaybillError",
     "PluginModel",
+    "Preview",
     "ProfileMismatch",
     "Readiness",
     "ServerDied",
@@ -64,10 +71,13 @@ __all__ = [
     "ToolState",
     "UnknownServer",
     "UnknownTool",
+    "View",
     "Why",
     "WireTool",
     "WriteFailed",
+    "native_tool",
     "open_host",
+    "result_for_provider",
 ]
 
 # Imported when first asked for: a command line that only lists, or is interrupted while it starts, does not pay for the rest.
@@ -75,6 +85,7 @@ _HOME = {
     "Budget": "model.budget",
     "CallTimeout": "model.errors",
     "Catalog": "model.catalog",
+    "CatalogDiff": "model.change",
     "Config": "model.config",
     "ConfigError": "model.errors",
     "Event": ".supervision",
@@ -86,6 +97,7 @@ _HOME = {
     "OperationTimeout": "model.errors",
     "PlaybillError": "model.errors",
     "PluginModel": "model.snapshot",
+    "Preview": "model.preview",
     "ProfileMismatch": "model.errors",
     "Readiness": "host",
     "ServerDied": "model.errors",
@@ -100,10 +112,13 @@ _HOME = {
     "ToolState": "model.snapshot",
     "UnknownServer": "model.errors",
     "UnknownTool": "model.errors",
+    "View": "view",
     "Why": "model.snapshot",
     "WireTool": "model.wire",
     "WriteFailed": "model.errors",
+    "native_tool": "edge.signature",
     "open_host": "opening",
+    "result_for_provider": "edge.answers",
 }
 
 

@@ -5,7 +5,8 @@ Theory of operation
     the server actor's `Report` and last good list, and per server the open `Line` that calls go through (the server actor).
     Values are replaced, never changed, and whoever restarts reads back what was last said: a crash of an actor loses
     nothing that is written here. Each change grows `version`; who wants to know waits for a later one. Latest values are
-    conflated: nobody is told of what was already replaced.
+    conflated: nobody is told of what was already replaced. ``seen`` is what the newest snapshot was projected from (the
+    projector's; at first the house's).
 
     A report is believed only of the generation that the lifecycle is at, so that the last words of a replaced
     incarnation change nothing.
@@ -20,6 +21,7 @@ from attrs import evolve
 from ..supervision import Cell
 from .line import Line
 from .model.config import ConfigState
+from .model.seen import Seen
 from .model.status import Lifecycle, Report, ServerStatus, ToolDef
 from .ports import Opening
 
@@ -41,6 +43,7 @@ class Board:
         self.lines: dict[str, Line] = {}
         self.openings: dict[str, Opening] = {}
         self.notices: dict[str, str] = {}
+        self.seen: Seen | None = None
         self._changed = Cell(0)
         self._projected = Cell(-1)
 

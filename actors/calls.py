@@ -6,10 +6,8 @@ waits for that line only during the server's first start; else a server that is 
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 import trio
@@ -20,16 +18,22 @@ from .line import Line
 from .model.catalog import Catalog
 from .model.config import ServerEntry
 from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
+from .model.lens import EVERYTHING, Lens
 from .model.naming import PREFIX
 from .model.native import NativeTool
 from .model.nearest import nearest
-from .model.snapshot import Snapshot
+from .model.profile import Profile
+from .model.schema.strict import unstrict
+from .model.snapshot import ServerState, Snapshot
 from .model.status import ServerStatus
+from .model.tool import prepare
+from .model.why import why
 from .model.wire import WireTool
+from .natives import Natives
 from .operations import not_meant_to_run
 from .ports import Progress
 
-__all__ = ["Calls", "refusal"]
+__all__ = ["Calls", "check_call", "check_names", "refusal"]
 
 IDLE = 60.0
 """Seconds a call may stay without an answer or progress, unless the argument or the entry says otherwise."""
@@ -59,11 +63,11 @@ def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
         return f"it has ended and is being cleared away: {current.error}"
     if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:
         return None
-    why = lifecycle.error or (current.error if current is not None else None) or "unknown"
+    cause = lifecycle.error or (current.error if current is not None else None) or "unknown"
     return {
-        "backing_off": f"it is waiting to be restarted after: {why}",
-        "parked": f"it is parked after {lifecycle.restarts} restarts: {why}",
-    }.get(lifecycle.stage, f"it is being restarted after: {why}")
+        "backing_off": f"it is waiting to be restarted after: {cause}",
+        "parked": f"it is parked after {lifecycle.restarts} restarts: {cause}",
+    }.get(lifecycle.stage, f"it is being restarted after: {cause}")
 
 
 class Calls:
@@ -81,7 +85,7 @@ class Calls:
     ) -> None:
         self._board = board
         self._cell = cell
-        self._natives = {tool.name: tool for tool in natives}
+        self._natives = Natives(natives)
         self._closing = closing
 
     async def by_wire_name(
@@ -92,36 +96,47 @@ class Calls:
         catalog: Catalog | None,
         timeout: float | None,
         progress: Progress | None,
+        shown: Callable[[], Snapshot] | None = None,
+        lens: Lens = EVERYTHING,
     ) -> Any:
-        """See `Host.call`."""
+        """See `Host.call`; ``shown`` and ``lens``: of the view that is called through."""
         if self._closing():
             raise HostClosed
-        snapshot = self._cell.value
+        shown = self._published if shown is None else shown
+        snapshot = shown()
         offered = catalog if catalog is not None else snapshot.catalog
         tool = offered.tool(wire_name)
         began = trio.current_time()
-        if tool is None and catalog is None:
-            tool = await self._awaited(wire_name, snapshot, timeout)
-            snapshot = self._cell.value
+        if tool is None and catalog is None and await self._awaited(wire_name, snapshot, lens, timeout):
+            snapshot = shown()
+            tool = snapshot.catalog.tool(wire_name)
         if tool is None:
-            raise self._not_offered(wire_name, snapshot, offered)
+            raise self._not_offered(wire_name, snapshot, offered, lens)
         if tool.server is None:
-            native = self._natives.get(tool.bare)
+            hidden = lens.hides_native(tool.bare)
+            if hidden is not None:
+                raise ToolNotOffered(wire_name, hidden)
+            native = self._natives.find(tool.bare)
             if native is None:
                 raise ToolNotOffered(wire_name, "the catalog that the call was made with is another host's")
+            if offered.profile.strict:
+                arguments = unstrict(dict(arguments or {}), native.input_schema)
             return await self._native(native, arguments or {}, timeout)
-        self._refuse_withdrawn(tool, snapshot)
+        self._refuse_withdrawn(tool, snapshot, offered.profile, lens)
         return await self.by_origin(
             tool.server, tool.bare, arguments, timeout=timeout, progress=progress, name=wire_name, began=began
         )
 
-    async def _awaited(self, wire_name: str, snapshot: Snapshot, timeout: float | None) -> WireTool | None:
-        """The tool of a server whose first list is not in yet, once it is; None when the name is of no such server."""
-        for server in snapshot.model.servers:
-            if server.list_state == "none" and wire_name.startswith(f"{PREFIX}{server.name}__"):
+    def _published(self) -> Snapshot:
+        return self._cell.value
+
+    async def _awaited(self, wire_name: str, snapshot: Snapshot, lens: Lens, timeout: float | None) -> bool:
+        """Wait for the first list of the server that a name seems to be of; False when there is none to wait for."""
+        for server in _unlisted(wire_name, snapshot):
+            if lens.hides_server(server.name) is None:
                 break
         else:
-            return None
+            return False
 
         async def work(_: Callable[[], None]) -> None:
             await self._line(server.name)
@@ -131,34 +146,55 @@ class Calls:
                 raise HostClosed from None
 
         await _by_deadline(wire_name, timeout, IDLE, work)
-        return self._cell.value.catalog.tool(wire_name)
+        return True
 
-    def _not_offered(self, wire_name: str, snapshot: Snapshot, offered: Catalog) -> Exception:
+    def _not_offered(self, wire_name: str, snapshot: Snapshot, offered: Catalog, lens: Lens) -> Exception:
+        hidden = lens.hides_native(wire_name)
+        if hidden is not None and self._natives.find(wire_name) is not None:
+            return ToolNotOffered(wire_name, hidden)
         for server in snapshot.model.servers:
             for tool in server.tools:
                 if tool.wire_name == wire_name:
+                    reason = why(snapshot, server.name, tool.bare, trio.current_time()).reason
                     if tool.verdict == "server_down":
-                        return ServerUnavailable(server.name, tool.reason or server.phase)
-                    return ToolNotOffered(
-                        wire_name, tool.reason or "it is not in the catalog that the call was made with"
-                    )
+                        return ServerUnavailable(server.name, reason or server.phase)
+                    return ToolNotOffered(wire_name, reason or "it is not in the catalog that the call was made with")
+        for server in _unlisted(wire_name, snapshot):
+            hidden = lens.hides_server(server.name)
+            if hidden is not None:
+                return ToolNotOffered(wire_name, hidden)
         # What they all begin with would make any two of them alike.
         names = {tool.wire_name.removeprefix(PREFIX): tool.wire_name for tool in offered.tools}
         near = nearest(wire_name.removeprefix(PREFIX), names)
         return UnknownTool(wire_name, None if near is None else names[near])
 
-    def _refuse_withdrawn(self, tool: WireTool, snapshot: Snapshot) -> None:
+    def _refuse_withdrawn(self, tool: WireTool, snapshot: Snapshot, profile: Profile, lens: Lens) -> None:
         assert tool.server is not None
         server = snapshot.model.server(tool.server)
         if server is None:
             raise ServerUnavailable(tool.server, "it is not configured any more")
         state = server.tool(tool.bare)
         if state is None:
+            hidden = lens.hides(tool.server, tool.bare, tool.wire_name)
+            if hidden is not None:
+                raise ToolNotOffered(tool.wire_name, hidden)
             if server.list_state == "none":
                 return
             raise ToolNotOffered(tool.wire_name, f"server {tool.server!r} does not advertise it any more")
-        if state.verdict in ("excluded", "quarantined"):
-            raise ToolNotOffered(tool.wire_name, state.reason or state.verdict)
+        if state.verdict == "quarantined" and profile != snapshot.catalog.profile:
+            # What one profile does not take another one may: the catalog's own decides whether it still offers the tool.
+            flaw = self._flaw(tool.server, tool.bare, profile)
+            if flaw is not None:
+                raise ToolNotOffered(tool.wire_name, flaw)
+        elif state.verdict in ("excluded", "quarantined"):
+            raise ToolNotOffered(tool.wire_name, why(snapshot, tool.server, tool.bare).reason or state.verdict)
+
+    def _flaw(self, server: str, bare: str, profile: Profile) -> str | None:
+        for source in self._board.status(server).tools or ():
+            if source.bare == bare:
+                made = prepare(server, source, profile)
+                return None if made is None or made.flaw is None else str(made.flaw)
+        return None
 
     async def by_origin(
         self,
@@ -177,7 +213,9 @@ class Calls:
             config = self._board.config.config
             raise UnknownServer(server, nearest(server, (each.name for each in config.servers)), config.path)
         if not entry.allows(bare):
-            raise ToolNotOffered(f"{server}/{bare}", f"the lists of server {server!r} in the config exclude it")
+            shown = why(self._cell.value, server, bare)  # which may be older than the config
+            words = shown.reason if shown.verdict == "excluded" else None
+            raise ToolNotOffered(f"{server}/{bare}", words or f"excluded by the lists of server {server!r}")
 
         async def work(heard: Callable[[], None]) -> Any:
             line = await self._line(server)
@@ -211,21 +249,39 @@ class Calls:
                 raise HostClosed from None
 
     async def _native(self, tool: NativeTool, arguments: Mapping[str, Any], timeout: float | None) -> Any:
-        from .edge.results import error_result, to_result
-
         async def work(_: Callable[[], None]) -> Any:
-            if inspect.iscoroutinefunction(tool.handler):
-                return await tool.handler(**arguments)
-            # In a thread, so that a handler that hangs costs its own call only.
-            value = await trio.to_thread.run_sync(partial(tool.handler, **arguments), abandon_on_cancel=True)
-            return await value if inspect.isawaitable(value) else value
+            return await self._natives.run(tool, arguments)
 
         try:
-            return to_result(await _by_deadline(tool.name, timeout, IDLE, work))
-        except (CallTimeout, trio.Cancelled):
-            raise
-        except Exception as error:
-            return error_result(f"{type(error).__name__}: {error}")
+            return await _by_deadline(tool.name, timeout, IDLE, work)
+        except CallTimeout as late:
+            return self._natives.late(tool, late)
+
+
+def check_names(*given: object) -> None:
+    """Refuse, where it is written, what can name nothing: inside, it would be a defect of ours."""
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"a name is a string, not {name!r}")
+
+
+def check_call(arguments: object, timeout: object) -> None:
+    """Refuse arguments and a timeout that are none, with TypeError or ValueError."""
+    if arguments is not None and not (
+        isinstance(arguments, Mapping) and all(isinstance(key, str) for key in arguments)
+    ):
+        raise TypeError(f"arguments are a mapping with strings as keys, not {arguments!r}")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
+        raise ValueError(f"timeout is a number of seconds, 0 or more, not {timeout!r}")
+
+
+def _unlisted(wire_name: str, snapshot: Snapshot) -> list[ServerState]:
+    """The servers without a list yet that a wire name may be of."""
+    return [
+        server
+        for server in snapshot.model.servers
+        if server.list_state == "none" and wire_name.startswith(f"{PREFIX}{server.name}__")
+    ]
 
 
 def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress:

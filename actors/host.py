@@ -6,52 +6,37 @@ operations go to the coordinator, and calls go straight to the server's line. Op
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import trio
-from attrs import frozen
 
 from ..supervision import Cell, Event, Gap, Supervisor, TreeNode
 from .board import Board
-from .calls import Calls
+from .calls import Calls, check_call, check_names
 from .desk import Apply, Reload, Trust
 from .line import Stop
+from .model.budget import Budget
 from .model.catalog import Catalog
 from .model.config import Config, ServerEntry
 from .model.edits import AddServer, RemoveServer, SetEnabled, SetPin, SetTool
 from .model.errors import ConfigError, HostClosed, UnknownServer
+from .model.lens import Item, Lens
+from .model.native import check_natives
 from .model.nearest import nearest
-from .model.snapshot import PluginModel, ServerState, Snapshot, Why
+from .model.preview import Preview
+from .model.profile import Profile, find_profile
+from .model.snapshot import Snapshot, Why
 from .model.why import why
 from .operations import Operations
 from .ports import Progress
+from .readiness import Readiness, answered, readiness
+from .view import View, as_budget, foresee, seen_on
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 __all__ = ["Host", "Readiness"]
-
-_OFF = ("disabled", "stopping")  # a server is ``stopping`` only on its way to ``disabled``
-_SETTLED = ("parked", "needs_auth", "untrusted", "invalid", *_OFF)
-
-
-@frozen
-class Readiness:
-    """An answer to `Host.ready`.
-
-    Args:
-        ready: names of the servers that are ready.
-        missing: name → one line why it is not.
-        satisfied: whether what was required is ready; also the truth value.
-    """
-
-    ready: tuple[str, ...]
-    missing: Mapping[str, str]
-    satisfied: bool
-
-    def __bool__(self) -> bool:
-        return self.satisfied
 
 
 class Host:
@@ -112,10 +97,10 @@ class Host:
         with trio.move_on_after(timeout):
             try:
                 await self._caught_up()
-                await self._cell.wait(lambda snapshot: _answered(snapshot.model, require))
+                await self._cell.wait(lambda snapshot: answered(snapshot.model, require))
             except trio.ClosedResourceError:
                 raise HostClosed from None
-        return _readiness(self.snapshot().model, require)
+        return readiness(self.snapshot().model, require)
 
     async def _caught_up(self) -> None:
         """Wait until the snapshot says what callers were told: one who heard of a death must not be told `ready` of it."""
@@ -125,8 +110,90 @@ class Host:
 
     def why(self, server: str, bare: str) -> Why:
         """Why a tool is, or is not, on the wire, read from the snapshot now. Never waits."""
-        _names(server, bare)
-        return why(self.snapshot(), server, bare)
+        check_names(server, bare)
+        return why(self.snapshot(), server, bare, self._now())
+
+    def _now(self) -> float | None:
+        """What time it is for the servers, or None where none of them has a next time: outside of trio, or after the close."""
+        if self._operations.closing:
+            return None
+        try:
+            return trio.current_time()
+        except RuntimeError:
+            return None
+
+    def preview(
+        self,
+        *,
+        enable: Iterable[Item] = (),
+        disable: Iterable[Item] = (),
+        pin: Iterable[Item] = (),
+        unpin: Iterable[Item] = (),
+        budget: Budget | int | None = None,
+        profile: Profile | str | None = None,
+    ) -> Preview:
+        """What would be on the wire if some things were otherwise: what would be sent, and what trimmed. Changes nothing.
+
+        Not async: it never waits.
+
+        Args:
+            enable, disable: tools, each a `ToolRef` or ``server/tool``, and servers by name.
+            pin, unpin: tools likewise.
+            budget: another one; a number is all of it, as in `open_host`. None: the host's (``Budget(None)`` is no cap).
+            profile: another one, or its name; None: the host's. Tools not yet judged for it are judged here, which takes some
+                0.1 ms each.
+
+        Raises:
+            UnknownServer, UnknownTool: nothing of that name is known; the nearest is named.
+            ValueError: a string can be more than one thing; or there is no such profile, or the budget is negative.
+            TypeError: one string stands for a list, or an item is neither a string nor a `ToolRef`.
+        """
+        return foresee(
+            seen_on(self._board),
+            enable=enable,
+            disable=disable,
+            pin=pin,
+            unpin=unpin,
+            budget=budget,
+            profile=profile,
+        )
+
+    def view(
+        self,
+        *,
+        exclude: Iterable[Item] = (),
+        include: Iterable[Item] | None = None,
+        budget: Budget | int | None = None,
+        profile: Profile | str | None = None,
+    ) -> View:
+        """An agent's own catalog over this host's servers: no further process, and nothing to close. Never waits.
+
+        An item is the name of a server, ``server/tool``, a wire name, a `ToolRef`, or a native tool's name. It is compared as a
+        whole, and stands for what comes later too.
+
+        Args:
+            exclude: what is left out; wins over ``include``.
+            include: when given, only these MCP tools are left. Native tools are, unless they are excluded.
+            budget: a number is all of it, as in `open_host`. None: the host's (``Budget(None)`` is no cap).
+            profile: what its catalog is made for, or the name of it; None: the host's.
+
+        Raises:
+            ValueError: there is no such profile, or it does not take a native tool that is not excluded (`open_host`); or the
+                budget is negative.
+            TypeError: one string stands for a list, or an item is neither a string nor a `ToolRef`.
+        """
+        lens, taker = Lens(exclude, include), None if profile is None else find_profile(profile)
+        if taker is not None:
+            check_natives(lens.natives(seen_on(self._board).natives), taker)
+        return View(
+            board=self._board,
+            cell=self._cell,
+            calls=self._calls,
+            now=self._now,
+            lens=lens,
+            budget=as_budget(budget),
+            profile=taker,
+        )
 
     def stderr_tail(self, name: str) -> str:
         """What a server wrote on stderr last (bounded, secrets scrubbed): live, or from its last death.
@@ -134,7 +201,7 @@ class Host:
         Raises:
             UnknownServer: no such server is configured.
         """
-        _names(name)
+        check_names(name)
         self._operations.entry(name)
         opening = self._board.openings.get(name)
         if opening is not None:
@@ -160,7 +227,7 @@ class Host:
         Raises:
             UnknownServer: no such server is configured.
         """
-        _names(name)
+        check_names(name)
         self._operations.entry(name)
         return self._pool.recent(name)
 
@@ -196,7 +263,7 @@ class Host:
             ServerExists: the name is there and ``replace`` is False.
             WriteFailed: the file could not be written.
         """
-        _names(name)
+        check_names(name)
         file = self._board.config.config.path
         if not name:
             raise ConfigError("a server needs a name", file=file)
@@ -223,7 +290,7 @@ class Host:
             UnknownServer: no such server is configured.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
-        _names(name)
+        check_names(name)
         return await self._operations.submit("plugin_remove", RemoveServer(name), timeout)
 
     async def tool_set_enabled(self, server: str, bare: str, on: bool, *, timeout: float | None = None) -> Snapshot:
@@ -234,7 +301,7 @@ class Host:
             UnknownTool: the server's list is known and has no such tool.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
-        _names(server, bare)
+        check_names(server, bare)
         self._operations.check_tool(server, bare)
         return await self._operations.submit("tool_set_enabled", SetTool(server, bare, on), timeout)
 
@@ -245,7 +312,7 @@ class Host:
             UnknownServer: no such server is configured.
             ConfigError, WriteFailed: as in `plugin_add`.
         """
-        _names(name)
+        check_names(name)
         return await self._operations.submit("server_set_enabled", SetEnabled(name, on), timeout)
 
     async def pin(self, server: str, bare: str, on: bool, *, timeout: float | None = None) -> Snapshot:
@@ -254,7 +321,7 @@ class Host:
         Raises:
             UnknownServer, UnknownTool, ConfigError, WriteFailed: as in `tool_set_enabled`.
         """
-        _names(server, bare)
+        check_names(server, bare)
         self._operations.check_tool(server, bare)
         return await self._operations.submit("pin", SetPin(server, bare, on), timeout)
 
@@ -286,7 +353,7 @@ class Host:
                 then on, and not approved.
             WriteFailed: as in `plugin_add`.
         """
-        _names(name)
+        check_names(name)
         return await self._operations.submit("trust", Trust(name, self._board.config.config.get(name)), timeout)
 
     async def restart(self, name: str, *, timeout: float | None = None) -> Snapshot:
@@ -297,7 +364,7 @@ class Host:
             ServerUnavailable: it is not meant to run.
         """
 
-        _names(name)
+        check_names(name)
 
         def again(name: str) -> None:
             self._pool.restart_soon(name, stop_reason=Stop("it is being restarted", self._drain))
@@ -311,7 +378,7 @@ class Host:
             UnknownServer: no such server is configured.
             ServerUnavailable: it is not meant to run.
         """
-        _names(name)
+        check_names(name)
         return await self._operations.act("revive", name, timeout, self._pool.revive)
 
     # Calls.
@@ -348,8 +415,8 @@ class Host:
             HostClosed: the host is closed.
             TypeError, ValueError: the arguments are no mapping with string keys, or the timeout no number of seconds.
         """
-        _names(wire_name)
-        _fits(arguments, timeout)
+        check_names(wire_name)
+        check_call(arguments, timeout)
         result: CallToolResult = await self._calls.by_wire_name(
             wire_name, arguments, catalog=catalog, timeout=timeout, progress=progress
         )
@@ -371,56 +438,9 @@ class Host:
         Raises:
             UnknownServer: no such server is configured.
         """
-        _names(server, bare)
-        _fits(arguments, timeout)
+        check_names(server, bare)
+        check_call(arguments, timeout)
         result: CallToolResult = await self._calls.by_origin(
             server, bare, arguments, timeout=timeout, progress=progress
         )
         return result
-
-
-def _names(*given: object) -> None:
-    """Refuse, where it is written, what can name nothing: inside, it would be a defect of ours."""
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"a name is a string, not {name!r}")
-
-
-def _fits(arguments: object, timeout: object) -> None:
-    if arguments is not None and not (
-        isinstance(arguments, Mapping) and all(isinstance(key, str) for key in arguments)
-    ):
-        raise TypeError(f"arguments are a mapping with strings as keys, not {arguments!r}")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
-        raise ValueError(f"timeout is a number of seconds, 0 or more, not {timeout!r}")
-
-
-def _required(model: PluginModel, require: str | Collection[str]) -> list[ServerState]:
-    if isinstance(require, str):
-        return [state for state in model.servers if state.phase not in _OFF]
-    return [state for state in model.servers if state.name in require]
-
-
-def _answered(model: PluginModel, require: str | Collection[str]) -> bool:
-    states = _required(model, require)
-    if require == "any" and any(state.phase == "ready" for state in states):
-        return True
-    return all(state.phase == "ready" or state.phase in _SETTLED for state in states)
-
-
-def _readiness(model: PluginModel, require: str | Collection[str]) -> Readiness:
-    states = _required(model, require)
-    names = {state.name for state in states}
-    missing = {state.name: _reason(state) for state in states if state.phase != "ready"}
-    if not isinstance(require, str):
-        missing |= {name: "it is not configured any more" for name in require if name not in names}
-    ready = tuple(state.name for state in states if state.phase == "ready")
-    return Readiness(ready, missing, satisfied=bool(ready) if require == "any" else not missing)
-
-
-def _reason(state: ServerState) -> str:
-    if state.error is not None:
-        return f"{state.phase}: {state.error}"
-    if state.phase == "starting":
-        return "starting: " + ("its tool list is not in yet" if state.connected else "it has not answered yet")
-    return state.phase

@@ -33,12 +33,11 @@ from .model.diff import launch_key
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
 from .model.native import NativeTool
 from .model.profile import Profile
-from .model.projection import project
 from .model.snapshot import Snapshot
 from .model.status import Lifecycle
 from .operations import Operations
 from .ports import Connect, EraMemory, Sites, Store
-from .projector import Projector
+from .projector import Projector, look
 from .server import ServerActor, ServerSettings
 
 __all__ = ["House"]
@@ -109,7 +108,8 @@ class House:
         self._nursery: trio.Nursery | None = None
         self._parked: set[str] = set()
         self._board = Board(first)
-        self._cell: Cell[Snapshot] = Cell(project(first, {}, natives, budget, profile=profile))
+        self._board.seen = look(self._board, natives, budget, profile)
+        self._cell: Cell[Snapshot] = Cell(self._board.seen.snapshot)
         self._store = store
         self._watched = watched
         self._core = Supervisor("core", rng=rng, observe=self._observe_core)

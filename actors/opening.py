@@ -31,7 +31,7 @@ from .house import House
 from .model.budget import Budget
 from .model.config import Config, ConfigState
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
-from .model.native import NativeTool
+from .model.native import NativeTool, check_natives
 from .model.profile import PORTABLE, Profile, find_profile
 from .ports import Connect, Sites, Store
 from .server import ServerSettings
@@ -96,7 +96,7 @@ async def open_host(
 
     Raises:
         ConfigError: the configuration cannot be read; of two files: neither can.
-        ValueError: two native tools have one name; or there is no such profile.
+        ValueError: there is no such profile; or it does not take the native tools (`check_natives`), or two have one name.
         TypeError: ``inputs`` or ``inherit_env`` is something else.
         PlaybillError: it does not run under trio; or ``watch`` is asked for and its extra is not installed.
         Escalated: a core actor could not be kept alive.
@@ -106,11 +106,9 @@ async def open_host(
         trio.lowlevel.current_trio_token()
     except RuntimeError:
         raise PlaybillError("a host runs inside trio.run(), and this is not trio") from None
-    names = [tool.name for tool in native_tools]
-    if len(set(names)) != len(names):
-        raise ValueError(f"native tool {next(name for name in names if names.count(name) > 1)!r} is given twice")
     cap = Budget(budget) if isinstance(budget, int) else budget
     taker = find_profile(profile)
+    check_natives(native_tools, taker)
     place = find_store(config) if store is None else store
     threads = _Threads()
     run: Run = threads if store is None and not isinstance(place, MemoryStore) else _inline

@@ -54,6 +54,11 @@ class Operations:
         self._timeout = timeout
         self._ids = itertools.count(1)
 
+    @property
+    def closing(self) -> bool:
+        """Whether the host has begun to close, or is closed."""
+        return self._closing()
+
     async def submit(self, name: str, request: Edit | Reload | Apply | Trust, timeout: float | None) -> Snapshot:
         """Have one operation done, exactly once, and return the snapshot that shows it.
 

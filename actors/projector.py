@@ -5,6 +5,9 @@ Theory of operation
     Changes that come while it works are conflated: the next round reads the board as it is then. It holds nothing that a
     restart would miss: a new incarnation reads the board and goes on, with versions that only grow. Readers read the cell
     and never wait for it, so that a dead projector means a stale snapshot, never a hung reader.
+
+    In the step in which it publishes it leaves on the board what it published from (`Seen`): views and previews are
+    projected from that, and so are of one moment with the snapshot.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ from .model.budget import Budget
 from .model.native import NativeTool
 from .model.profile import Profile
 from .model.projection import Memo, project
+from .model.seen import Seen
 from .model.snapshot import Snapshot
 from .ports import NoSites, Sites
 
-__all__ = ["Projector"]
+__all__ = ["Projector", "look"]
 
 
 class Projector:
@@ -63,17 +67,37 @@ class Projector:
     def _publish(self, version: int, memo: Memo) -> None:
         before = self._cell.value
         board = self._board
-        notices = tuple(board.notices.values())
-        after = project(
-            board.config,
-            board.statuses,
-            self._natives,
-            self._budget,
-            before,
-            memo,
-            notices,
-            profile=self._profile,
-        )
-        if after is not before:
-            self._cell.set(after)
+        seen = look(board, self._natives, self._budget, self._profile, before, memo)
+        if seen.snapshot is not before:
+            self._cell.set(seen.snapshot)
+        board.seen = seen
         self._board.mark_projected(version)
+
+
+def look(
+    board: Board,
+    natives: tuple[NativeTool, ...],
+    budget: Budget,
+    profile: Profile,
+    previous: Snapshot | None = None,
+    memo: Memo | None = None,
+) -> Seen:
+    """Project the board as it is now.
+
+    Args:
+        board: what is projected; nothing that is returned changes when it does.
+        natives, budget, profile, previous, memo: as in `project`.
+    """
+    memo = Memo() if memo is None else memo
+    state, statuses, notices = board.config, dict(board.statuses), tuple(board.notices.values())
+    snapshot = project(state, statuses, natives, budget, previous, memo, notices, profile=profile)
+    return Seen(
+        snapshot=snapshot,
+        state=state,
+        statuses=statuses,
+        natives=natives,
+        budget=budget,
+        profile=profile,
+        notices=notices,
+        rows=memo.made,
+    )

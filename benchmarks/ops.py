@@ -124,7 +124,7 @@ async def run_one(servers: int, tools: int, rounds: int, where: Path, budget: in
         path = Path(folder) / "mcp.json"
         write_config(path, servers)
         begun = perf_counter()
-        async with open_host(path, budget=Budget(budget), connect=stage) as host:
+        async with open_host(path, budget=Budget(budget), profile="mcp", connect=stage) as host:
             readiness = await host.ready(timeout=120)
             assert not readiness.missing, dict(list(readiness.missing.items())[:3])
             took = (perf_counter() - begun) * 1e3

@@ -19,7 +19,7 @@ from ..model.snapshot import PluginModel, Snapshot
 from .configs import load
 from .errors import CliError, Exit, diagnose
 from .interrupt import run
-from .names import origin_of
+from .names import by_wire_name, near_tool, origin_of
 from .render import print_json, print_text
 from .showing import why_not_ready
 from .waiting import settle
@@ -139,7 +139,7 @@ async def _until_known(host: Any, name: str, origin: tuple[ServerEntry, str] | N
         async def look() -> None:
             nonlocal found
             async for snapshot in host.changes():
-                if _by_wire_name(snapshot.model, name) is not None:
+                if by_wire_name(snapshot.model, name) is not None:
                     found = snapshot
                     nursery.cancel_scope.cancel()
 
@@ -149,19 +149,11 @@ async def _until_known(host: Any, name: str, origin: tuple[ServerEntry, str] | N
     return found or snapshot
 
 
-def _by_wire_name(model: PluginModel, name: str) -> tuple[str, str] | None:
-    for server in model.servers:
-        for tool in server.tools:
-            if tool.wire_name == name:
-                return server.name, tool.bare
-    return None
-
-
 def _find(model: PluginModel, name: str, origin: tuple[ServerEntry, str] | None) -> tuple[str, str]:
     if origin is None:
-        found = _by_wire_name(model, name)
+        found = by_wire_name(model, name)
         if found is None:
-            raise UnknownTool(name, _near_tool(model, name))
+            raise UnknownTool(name, near_tool(model, name))
         return found
     entry, bare = origin
     server = model.server(entry.name)
@@ -172,15 +164,6 @@ def _find(model: PluginModel, name: str, origin: tuple[ServerEntry, str] | None)
         near = nearest(bare, (tool.bare for tool in server.tools))
         raise UnknownTool(bare, f"{entry.name}/{near}" if near else None, server=entry.name)
     return entry.name, bare
-
-
-def _near_tool(model: PluginModel, name: str) -> str | None:
-    """The nearest name of a tool: a bare name that fits, else a wire name like it."""
-    tools = [(server.name, tool) for server in model.servers for tool in server.tools]
-    for server, tool in tools:
-        if tool.bare == name:
-            return f"{server}/{tool.bare}"
-    return nearest(name, [tool.wire_name for _, tool in tools])
 
 
 def text_of(result: Any) -> str:

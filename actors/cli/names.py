@@ -8,9 +8,10 @@ from ..model.config import Config, ServerEntry
 from ..model.errors import UnknownServer
 from ..model.naming import wire_name
 from ..model.nearest import nearest
+from ..model.snapshot import PluginModel
 from .errors import CliError, Exit
 
-__all__ = ["listed", "origin_of", "subject", "unknown"]
+__all__ = ["by_wire_name", "listed", "mentioned", "near_tool", "origin_of", "subject", "unknown"]
 
 
 def origin_of(config: Config, name: str) -> tuple[ServerEntry, str] | None:
@@ -39,13 +40,24 @@ def listed(entry: ServerEntry) -> list[str]:
     return list(dict.fromkeys([*(entry.include or ()), *entry.exclude, *entry.pin]))
 
 
-def _by_wire_name(entries: Iterable[ServerEntry], name: str) -> tuple[ServerEntry, str] | None:
+def _by_listed_name(entries: Iterable[ServerEntry], name: str) -> tuple[ServerEntry, str] | None:
     """The tool of a wire name that does not tell its server, if some list names it."""
     for entry in entries:
         for bare in listed(entry):
             if wire_name(entry.name, bare) == name:
                 return entry, bare
     return None
+
+
+def mentioned(config: Config, name: str) -> tuple[ServerEntry, str | None] | None:
+    """The server, or the tool of it, that a name is of, as far as the config alone can tell; else None.
+
+    Args:
+        config: the servers.
+        name: a server, ``SERVER/TOOL``, or a wire name.
+    """
+    entry = config.get(name)
+    return (entry, None) if entry is not None else origin_of(config, name) or _by_listed_name(config.servers, name)
 
 
 def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, str | None]:
@@ -71,13 +83,11 @@ def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, s
             raise unknown(config, name, nearest(name, names))
         if not tool:
             raise _no_tool(f"{name}/")
-        found = origin_of(Config((entry,)), tool) if tool.startswith("mcp__") else None
-        return found or _by_wire_name([entry], tool) or (entry, tool)
-    if entry is not None:
-        return entry, None
-    found = origin_of(config, name) or _by_wire_name(config.servers, name)
+        own = origin_of(Config((entry,)), tool) if tool.startswith("mcp__") else None
+        return own or _by_listed_name([entry], tool) or (entry, tool)
+    found = mentioned(config, name)
     if found is not None:
-        if not found[1]:
+        if found[1] == "":
             raise _no_tool(name)
         return found
     if name.startswith("mcp__"):
@@ -85,6 +95,24 @@ def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, s
     server, slash, bare = name.partition("/")
     near = nearest(server, names) if slash else nearest(name, names)
     raise unknown(config, server if slash else name, f"{near}/{bare}" if near and slash else near)
+
+
+def by_wire_name(model: PluginModel, name: str) -> tuple[str, str] | None:
+    """The server and the bare name of the tool that has this wire name, or None."""
+    for server in model.servers:
+        for tool in server.tools:
+            if tool.wire_name == name:
+                return server.name, tool.bare
+    return None
+
+
+def near_tool(model: PluginModel, name: str) -> str | None:
+    """The nearest name of a tool: ``SERVER/TOOL`` of a bare name that fits, else a wire name like it, or None."""
+    tools = [(server.name, tool) for server in model.servers for tool in server.tools]
+    for server, tool in tools:
+        if tool.bare == name:
+            return f"{server}/{tool.bare}"
+    return nearest(name, [tool.wire_name for _, tool in tools])
 
 
 def _no_tool(name: str) -> CliError:

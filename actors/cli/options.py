@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 from attrs import frozen
 from cyclopts import Parameter
 
-__all__ = ["ChaosOptions", "DemoOptions", "EditOptions", "Options", "Scope"]
+from .errors import CliError, Exit
+
+__all__ = ["CatalogOptions", "ChaosOptions", "DemoOptions", "EditOptions", "Options", "Scope", "host_options"]
 
 Scope = Literal["project", "user"]
 
@@ -21,6 +23,34 @@ def _positive(_: Any, value: float | None) -> None:
 def _count(_: Any, value: int | None) -> None:
     if value is not None and value < 1:
         raise ValueError("it must be 1 or more")
+
+
+def _amount(_: Any, value: int | None) -> None:
+    if value is not None and value < 0:
+        raise ValueError("it must be 0 or more")
+
+
+def host_options(profile: str | None, budget: int | None) -> dict[str, Any]:
+    """What of ``--profile`` and ``--budget`` goes to `open_host`.
+
+    Args:
+        profile: the name of one, or None for the host's own.
+        budget: how many tools, or None for the host's own.
+
+    Raises:
+        CliError: there is no such profile.
+    """
+    options: dict[str, Any] = {}
+    if budget is not None:
+        options["budget"] = budget
+    if profile is not None:
+        from ..model.profile import find_profile
+
+        try:
+            options["profile"] = find_profile(profile)
+        except ValueError as error:
+            raise CliError(Exit.USAGE, str(error)) from None
+    return options
 
 
 _Config = Annotated[
@@ -56,6 +86,18 @@ class Options(EditOptions):
     timeout: Annotated[
         float | None, Parameter(validator=_positive, help="Seconds to wait for servers and answers.")
     ] = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class CatalogOptions(Options):
+    """The options of the verbs that show what is sent to the model."""
+
+    profile: Annotated[
+        str | None,
+        Parameter(help="What the catalog is made for: openai, anthropic, gemini, … (portable: what all of them take)."),
+    ] = None
+    budget: Annotated[int | None, Parameter(validator=_amount, help="How many tools are sent at most (100).")] = None
 
 
 @Parameter(name="*")

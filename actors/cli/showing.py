@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import trio
+
 from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.config import Config
 from ..model.frozen import thaw
 from ..model.snapshot import PluginModel, ServerState, Snapshot
+from ..model.why import each_why
 from .configs import load
 from .errors import Exit, diagnose
 from .interrupt import run
 from .listing import how_to_trust
+from .options import host_options
 from .render import columns_used, print_json, print_table, summary
 from .waiting import settle
 
@@ -31,6 +35,8 @@ def show_tools(
     as_json: bool = False,
     quiet: bool = False,
     timeout: float | None = None,
+    profile: str | None = None,
+    budget: int | None = None,
 ) -> int:
     """Start all servers, wait until each is ready or has failed, and list every tool.
 
@@ -39,6 +45,7 @@ def show_tools(
         as_json: print JSON instead of tables.
         quiet: say only what makes the exit code.
         timeout: seconds to wait for servers; None = 30.
+        profile, budget: as in `open_host`; None = as there.
 
     Returns:
         `Exit.CONFIG` when an entry is invalid, `Exit.SERVER` when a server that should run is not ready, `Exit.BUDGET` when
@@ -46,16 +53,19 @@ def show_tools(
 
     Raises:
         ConfigError: the config cannot be read.
+        CliError: there is no such profile.
     """
     config = load(path, scope)
+    options = host_options(profile, budget)
 
     async def verb() -> int:
-        async with open_host(config) as host:
+        async with open_host(config, **options) as host:
             snapshot = await settle(host, TIMEOUT if timeout is None else timeout)
+            now = trio.current_time()
             if as_json:
-                print_json(_tools_json(config, snapshot))
+                print_json(_tools_json(config, snapshot, now))
             else:
-                _print_tools(snapshot)
+                _print_tools(snapshot, now)
             code, lines = verdict(config, snapshot.model, quiet=quiet)
             for line in lines:
                 diagnose(line)
@@ -72,8 +82,9 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
         for server, entry in ((server, config.get(server.name)) for server in model.servers)
         if entry is not None and entry.runnable and server.phase != "ready"
     ]
-    warning = model.budget_warning()
-    over = [warning] if warning else []
+    over = ["; ".join(each for each in (model.budget_warning(), model.budget_details()) if each)]
+    over = [each for each in over if each]
+    near = model.limit_warning()
     unread = [model.config_error] if model.config_error else []
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
     untrusted = [
@@ -92,6 +103,7 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
         *untrusted,
         *empty,
         *over,
+        *([f"warning: {near}"] if near else []),
     ]
 
 
@@ -104,7 +116,7 @@ def why_not_ready(server: ServerState) -> str:
     return server.list_error or server.phase
 
 
-def _print_tools(snapshot: Snapshot) -> None:
+def _print_tools(snapshot: Snapshot, now: float) -> None:
     servers = []
     for server in snapshot.model.servers:
         sent = sum(tool.verdict == "on_wire" for tool in server.tools)
@@ -115,23 +127,32 @@ def _print_tools(snapshot: Snapshot) -> None:
         )
     print_table(columns_used(("SERVER", "PHASE", "ON THE WIRE", "PID", "RESTARTS", "ERROR"), servers, keep=3))
     tools = [
-        (tool.wire_name, f"{server.name}/{tool.bare}", tool.verdict, tool.reason or "", summary(tool.description))
-        for server in snapshot.model.servers
-        for tool in server.tools
+        (
+            tool.wire_name,
+            f"{server.name}/{tool.bare}",
+            tool.verdict,
+            why.reason or "",
+            "; ".join(tool.mended),
+            summary(tool.description),
+        )
+        for server, tool, why in each_why(snapshot, now)
     ]
     if tools:
         print()
-        print_table(columns_used(("WIRE NAME", "TOOL", "VERDICT", "REASON", "DESCRIPTION"), tools, keep=3))
+        print_table(columns_used(("WIRE NAME", "TOOL", "VERDICT", "REASON", "MENDED", "DESCRIPTION"), tools, keep=3))
 
 
-def _tools_json(config: Config, snapshot: Snapshot) -> dict[str, Any]:
+def _tools_json(config: Config, snapshot: Snapshot, now: float) -> dict[str, Any]:
     model = snapshot.model
+    reasons = {(server.name, tool.bare): why.reason for server, tool, why in each_why(snapshot, now)}
     return {
         "schema": SCHEMA,
         "config": config.path,
         "digest": snapshot.catalog.digest,
+        "profile": model.profile,
         "budget": {"tools": model.budget, "wanted": model.wanted, "trimmed": model.trimmed_count()},
         "warning": model.budget_warning(),
+        "limit_warning": model.limit_warning(),
         "servers": [
             {
                 "name": server.name,
@@ -149,7 +170,10 @@ def _tools_json(config: Config, snapshot: Snapshot) -> dict[str, Any]:
                         "wire_name": tool.wire_name,
                         "enabled": tool.enabled,
                         "verdict": tool.verdict,
-                        "reason": tool.reason,
+                        "reason": reasons[server.name, tool.bare],
+                        "rule": tool.rule,
+                        "path": tool.path,
+                        "mended": list(tool.mended),
                         "title": tool.title,
                         "description": tool.description,
                         "input_schema": thaw(tool.input_schema),

@@ -8,11 +8,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from .errors import CliError, Exit
-from .options import ChaosOptions, DemoOptions, EditOptions, Options
+from .options import CatalogOptions, ChaosOptions, DemoOptions, EditOptions, Options
 
 __all__ = ["app"]
 
-_OPTIONS, _EDIT, _DEMO, _CHAOS = Options(), EditOptions(), DemoOptions(), ChaosOptions()
+_OPTIONS, _CATALOG, _EDIT, _DEMO, _CHAOS = Options(), CatalogOptions(), EditOptions(), DemoOptions(), ChaosOptions()
 
 app = App(
     name="playbill",
@@ -49,7 +49,7 @@ def list_(*, options: Options = _OPTIONS) -> int:
 
 
 @app.command
-def tools(*, options: Options = _OPTIONS) -> int:
+def tools(*, options: CatalogOptions = _CATALOG) -> int:
     """Start the servers and list every tool: its wire name, whether it is sent to the model, and why not.
 
     Example: playbill tools --timeout 10
@@ -57,7 +57,37 @@ def tools(*, options: Options = _OPTIONS) -> int:
     from .showing import show_tools
 
     return show_tools(
-        options.config, scope=options.scope, as_json=options.json, quiet=options.quiet, timeout=options.timeout
+        options.config,
+        scope=options.scope,
+        as_json=options.json,
+        quiet=options.quiet,
+        timeout=options.timeout,
+        profile=options.profile,
+        budget=options.budget,
+    )
+
+
+@app.command
+def why(
+    name: Annotated[str, Parameter(name="NAME", help="One tool: SERVER/TOOL or its wire name; or a server.")],
+    /,
+    *,
+    options: CatalogOptions = _CATALOG,
+) -> int:
+    """Say why a tool is, or is not, sent to the model; of a server, why it is as it is. Starts only what that needs.
+
+    Example: playbill why files/write_file
+    """
+    from .explaining import explain_name
+
+    return explain_name(
+        options.config,
+        name,
+        scope=options.scope,
+        as_json=options.json,
+        timeout=options.timeout,
+        profile=options.profile,
+        budget=options.budget,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import field, frozen
 
+from .change import CatalogDiff, catalog_diff
 from .profile import PORTABLE, Profile
 from .wire import ToolRef, WireTool
 
@@ -36,3 +39,34 @@ class Catalog:
             # update is one step, so that a reader in another thread sees none of it or all of it.
             self._index.update({tool.wire_name: tool for tool in self.tools})
         return self._index.get(wire_name)
+
+    def diff(self, other: Catalog) -> CatalogDiff:
+        """What changed from this catalog to another one, such as the one of the turn after.
+
+        Args:
+            other: the later one. What it has and this one has not is ``added``.
+
+        Returns:
+            The difference; with equal digests no tool is added, removed or changed.
+        """
+        mine, its = (self.tools, other.tools) if self.digest != other.digest else ((), ())
+        return catalog_diff(mine, its, self.trimmed, other.trimmed)
+
+    def for_provider(self, name: str, *, strict: bool | None = None) -> list[dict[str, Any]]:
+        """What a provider's ``tools`` field takes: the tools in this order and under these names, none left out.
+
+        The dicts are new, and the caller's; the schemas in them are those of the catalog, shared and read-only.
+
+        Args:
+            name: ``openai`` (chat completions), ``openai-responses``, ``anthropic``, ``gemini`` (one ``Tool`` with all
+                functions), ``bedrock`` (Converse's ``toolConfig.tools``) or ``mcp``.
+            strict: OpenAI's strict mode; None: if the catalog's profile is strict.
+
+        Raises:
+            ProfileMismatch: the provider would refuse a tool, or so many; it says which, why, and which profile to open
+                the host or the view with.
+            ValueError: there is no such provider (the nearest one is named), or it has no strict mode.
+        """
+        from .export import export  # when first needed: it brings the judging of schemas with it
+
+        return export(self.tools, self.profile, name, strict=strict)

@@ -175,7 +175,22 @@ class OperationTimeout(PlaybillError):
 
 
 class ProfileMismatch(PlaybillError):
-    """A catalog was made for another provider profile than the one asked for."""
+    """A provider would refuse a catalog that was made for another profile.
+
+    Args:
+        message: what it would refuse, and what to do, in one line.
+        provider: what it was to be sent to.
+        profile: the name of the profile to open the host, or a view, with.
+        flaws: each tool that would be refused, by wire name, with the reason.
+    """
+
+    def __init__(
+        self, message: str, *, provider: str = "", profile: str = "", flaws: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        self.provider = provider
+        self.profile = profile
+        self.flaws = flaws
+        super().__init__(message)
 
 
 class HostClosed(PlaybillError):

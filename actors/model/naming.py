@@ -7,6 +7,10 @@ Why two tools cannot get one name: a *plain* name is used only when both parts a
 ``__``, and the join touches no ``_``; then the body after ``mcp__`` holds ``__`` exactly once, so it can be read back in
 one way only. Every other pair gets a *suffixed* name, whose body holds ``__`` at least twice (so it equals no plain
 name) and ends in 60 bits of a hash of the whole pair.
+
+What does not count: what a name looks like or means. A tool called ``github_create`` or ``mcp__github__create`` keeps all of
+that name behind its server's; ``é`` as one character and as two are two names; and so are ``Log`` and ``log``, because no
+provider folds case, and a hash behind every name with a capital would cost each request more than it could ever save.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ MAX_WIRE_NAME = 63
 _HASH_CHARS = 12  # base32: 5 bits each, 60 bits in all
 _ROOM = MAX_WIRE_NAME - len(PREFIX) - 2 - 2 - _HASH_CHARS  # for both parts of a suffixed name
 _SERVER_ROOM = 18  # of it for the server's part, when the tool's part needs the rest
+_CACHED = 256  # characters of both parts together, of a name that is kept: a server may send names of megabytes
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -49,21 +54,27 @@ def _suffix(server: str, bare: str) -> str:
     return b32encode(sha256(key).digest())[:_HASH_CHARS].decode("ascii").lower()
 
 
-@lru_cache(maxsize=1 << 16)
+def _make(server: str, bare: str) -> str:
+    if _is_plain(server, bare):
+        return f"{PREFIX}{server}__{bare}"
+    # Cut first: each character is replaced by one, so the result is the same, and a huge name is not copied.
+    room = _ROOM - min(len(bare), _ROOM)
+    left = _ILLEGAL.sub("-", server[: max(_SERVER_ROOM, room)])
+    right = _ILLEGAL.sub("-", bare[: _ROOM - len(left)])
+    return f"{PREFIX}{left}__{right}__{_suffix(server, bare)}"
+
+
+_kept = lru_cache(maxsize=1 << 14)(_make)
+
+
 def wire_name(server: str, bare: str) -> str:
     """The name a server's tool has on the wire: ``mcp__<server>__<tool>``, with ``__<hash>`` where that is not enough.
 
     Args:
-        server: the key of the server in the configuration; any characters, also none.
-        bare: the server's own name of the tool; any characters, also none.
+        server: the key of the server in the configuration; any characters, also none, any number of them.
+        bare: the server's own name of the tool; the same.
 
     Returns:
         At most ``MAX_WIRE_NAME`` characters of ``[A-Za-z0-9_-]``; other pairs get other names (case counts).
     """
-    if _is_plain(server, bare):
-        return f"{PREFIX}{server}__{bare}"
-    left = _ILLEGAL.sub("-", server)
-    right = _ILLEGAL.sub("-", bare)
-    left = left[: max(_SERVER_ROOM, _ROOM - len(right))]
-    right = right[: _ROOM - len(left)]
-    return f"{PREFIX}{left}__{right}__{_suffix(server, bare)}"
+    return _kept(server, bare) if len(server) + len(bare) <= _CACHED else _make(server, bare)

@@ -1,16 +1,21 @@
 """The projection of one server: its row before the budget has cut, and after.
 
 Two stages: a `Row` depends on the server's own entry and status alone; a `Shown`, kept in its row, on how many of its tools
-the budget keeps as well. Nothing here raises: what an entry or a status makes raise becomes the error of its row.
+the budget keeps as well. Between them a row may be narrowed to another one, by what a view leaves out (`Row.without`) and by
+tools too large for any budget (`Row.within`). Nothing here raises: what an entry or a status makes raise becomes the error
+of its row.
+
+Host and views share rows. A row only ever adds to what it remembers, so that sharing changes no result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from .config import ServerEntry
 from .mask import mask_args, mask_text, mask_url
@@ -22,9 +27,10 @@ from .status import ServerStatus, ToolDef
 from .tool import Tool, make_tools, one_line
 from .wire import ToolRef, WireTool
 
-__all__ = ["Block", "Row", "Shown", "make_row"]
+__all__ = ["Block", "Row", "Shown", "Sizes", "make_row"]
 
 _CUTS_KEPT = 4  # cuts a row remembers: toggling to and fro moves the cut between two
+_NARROWED_KEPT = 4  # what a row remembers of views and budgets that narrow it
 
 
 @frozen(eq=False)
@@ -48,6 +54,22 @@ class Shown:
     block: Block
 
 
+@frozen(eq=False)
+class Sizes:
+    """The tokens of a server's tools that the budget decides about.
+
+    Args:
+        pinned, others: of the first 1, 2, … tools of the two lists together.
+        total: of all.
+        largest: of the largest one; 0 when there is none.
+    """
+
+    pinned: tuple[int, ...]
+    others: tuple[int, ...]
+    total: int
+    largest: int
+
+
 _BY_BARE = attrgetter("ref.bare")
 _BY_WIRE_NAME = attrgetter("wire.wire_name")
 
@@ -64,6 +86,7 @@ class Row:
         fixed: for each tool its state when the budget has no say in it, else None.
         extra: tools that are shown but not known: excluded names of a server without a list.
         pinned, others: the tools the budget decides about, the first kept to the last kept.
+        pinned_huge, other_huge: tools that are too large for any cut to keep, the first to go first.
     """
 
     entry: ServerEntry
@@ -77,37 +100,128 @@ class Row:
     extra: tuple[ToolState, ...]
     pinned: tuple[Tool, ...]
     others: tuple[Tool, ...]
+    pinned_huge: tuple[ToolRef, ...] = ()
+    other_huge: tuple[ToolRef, ...] = ()
     pinned_victims: tuple[ToolRef, ...] = field(init=False)
     other_victims: tuple[ToolRef, ...] = field(init=False)
-    _cuts: dict[tuple[int, int, int | None], Shown] = field(init=False, factory=dict)
+    _whole: Shown | None = field(init=False, default=None)
+    _cuts: dict[tuple[int, int, str], Shown] = field(init=False, factory=dict)
+    _sizes: tuple[Callable[[str], int] | None, Sizes] | None = field(init=False, default=None)
+    _without: dict[tuple[frozenset[str] | None, str], Row] = field(init=False, factory=dict)
+    _within: tuple[Callable[[str], int] | None, int, int, Row] | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         # The first to go first, so that what the budget drops of a list is a beginning of this.
         self.pinned_victims = tuple(tool.ref for tool in reversed(self.pinned))
         self.other_victims = tuple(tool.ref for tool in reversed(self.others))
 
-    def cut(self, pinned: int, others: int, cap: int | None) -> Shown:
+    def sizes(self, count: Callable[[str], int] | None) -> Sizes:
+        """The tokens of the tools that the budget decides about.
+
+        Args:
+            count: a tokenizer, or None for the estimate.
+        """
+        was = self._sizes
+        if was is not None and was[0] is count:
+            return was[1]
+        pinned = [tool.cost(count) for tool in self.pinned]
+        others = [tool.cost(count) for tool in self.others]
+        sizes = Sizes(
+            pinned=tuple(accumulate(pinned)),
+            others=tuple(accumulate(others)),
+            total=sum(pinned) + sum(others),
+            largest=max(max(pinned, default=0), max(others, default=0)),
+        )
+        self._sizes = (count, sizes)
+        return sizes
+
+    def within(self, count: Callable[[str], int] | None, cap: int, room: int) -> Row:
+        """This row without the tools that alone have more tokens than there is room for; itself when there are none.
+
+        Args:
+            count: a tokenizer, or None for the estimate.
+            cap: the budget's tokens, for the words.
+            room: what native tools leave of them.
+        """
+        if self.sizes(count).largest <= room:
+            return self
+        was = self._within
+        if was is not None and was[0] is count and was[1:3] == (cap, room):
+            return was[3]
+        fixed = tuple(
+            done
+            if done is not None or tool.cost(count) <= room
+            else tool.state(True, "over_budget", _too_large(tool.cost(count), cap, room))
+            for tool, done in zip(self.tools, self.fixed, strict=True)
+        )
+        row = evolve(
+            self,
+            fixed=fixed,
+            pinned=tuple(tool for tool in self.pinned if tool.cost(count) <= room),
+            others=tuple(tool for tool in self.others if tool.cost(count) <= room),
+            pinned_huge=tuple(tool.ref for tool in reversed(self.pinned) if tool.cost(count) > room),
+            other_huge=tuple(tool.ref for tool in reversed(self.others) if tool.cost(count) > room),
+        )
+        self._within = (count, cap, room, row)
+        return row
+
+    def without(self, hidden: frozenset[str] | None, reason: str) -> Row:
+        """This row with tools excluded that are not so by the config; itself when it has none of them.
+
+        Args:
+            hidden: their bare names; None for all tools.
+            reason: why, in words.
+        """
+        key = (hidden, reason)
+        found = self._without.get(key)
+        if found is None:
+            found = self._narrowed(hidden, reason)
+            if len(self._without) >= _NARROWED_KEPT:
+                self._without.clear()
+            self._without[key] = found
+        return found
+
+    def _narrowed(self, hidden: frozenset[str] | None, reason: str) -> Row:
+        fixed: list[ToolState | None] = []
+        for tool, done in zip(self.tools, self.fixed, strict=True):
+            if (done is not None and done.verdict == "excluded") or not (hidden is None or tool.ref.bare in hidden):
+                fixed.append(done)
+            else:
+                # What the budget decides about is enabled; what the config says is derived in one place only.
+                fixed.append(tool.state(done is None or done.enabled, "excluded", reason))
+        if all(after is before for after, before in zip(fixed, self.fixed, strict=True)):
+            return self
+        gone = frozenset(tool.ref.bare for tool in self.tools) if hidden is None else hidden
+        return evolve(
+            self,
+            fixed=tuple(fixed),
+            pinned=tuple(tool for tool in self.pinned if tool.ref.bare not in gone),
+            others=tuple(tool for tool in self.others if tool.ref.bare not in gone),
+        )
+
+    def cut(self, pinned: int, others: int, over: str) -> Shown:
         """The server when so many of its tools are kept.
 
         Args:
             pinned, others: how many of the two lists are kept: their first ones.
-            cap: the budget, for the words.
+            over: why the rest is not, in words.
         """
         if pinned == len(self.pinned) and others == len(self.others):
-            cap = None  # nothing to explain
-        key = (pinned, others, cap)
+            if self._whole is None:
+                self._whole = self._make(pinned, others, "")
+            return self._whole
+        key = (pinned, others, over)
         found = self._cuts.get(key)
         if found is None:
-            found = self._make(pinned, others, cap)
+            found = self._make(pinned, others, over)
             if len(self._cuts) >= _CUTS_KEPT:
                 self._cuts.clear()
             self._cuts[key] = found
         return found
 
-    def _make(self, pinned: int, others: int, cap: int | None) -> Shown:
+    def _make(self, pinned: int, others: int, over: str) -> Shown:
         kept = sorted((*self.pinned[:pinned], *self.others[:others]), key=_BY_WIRE_NAME)
         wired = {tool.wire.bare for tool in kept}
-        over = f"over the budget of {cap} tools"
         states = tuple(
             done
             if done is not None
@@ -120,17 +234,21 @@ class Row:
         return Shown(ServerState(**self.facts, tools=states + self.extra), block)
 
 
-def _place(entry: ServerEntry) -> str:
-    if entry.source is None:
-        return f"the entry {entry.name!r}"
-    line = "" if entry.line is None else f":{entry.line}"
-    return f"the entry {entry.name!r} ({entry.source}{line})"
+def _too_large(cost: int, cap: int, room: int) -> str:
+    if not room:
+        return f"native tools alone fill the budget of {cap} tokens"
+    left = f"the budget of {cap} tokens" if room == cap else f"the {room} that native tools leave of {cap} tokens"
+    return f"alone it has {cost} tokens, more than {left}"
 
 
-def _excluded(entry: ServerEntry, bare: str) -> str:
-    if bare in entry.exclude:
-        return f"excluded by {_place(entry)}"
-    return f"not in the include list of {_place(entry)}"
+def _excluded(entry: ServerEntry, bare: str) -> tuple[str, str | None, int | None]:
+    """Why the lists do not let a tool through, in words, and where that is written: the file and the line."""
+    line = entry.excluded_at(bare)
+    where = f"the entry {entry.name!r}"
+    if entry.source is not None:
+        where += f" ({entry.source}{'' if line is None else f':{line}'})"
+    said = f"excluded by {where}" if bare in entry.exclude else f"not in the include list of {where}"
+    return said, entry.source, line
 
 
 def _down(phase: Phase, error: str | None) -> str:
@@ -188,7 +306,7 @@ def _fixed(entry: ServerEntry, tool: Tool, down: str | None) -> ToolState | None
         bare = tool.wire.bare
         enabled = entry.allows(bare)
         if not enabled:
-            return tool.state(False, "excluded", _excluded(entry, bare))
+            return tool.state(False, "excluded", *_excluded(entry, bare))
         if down is not None:
             return tool.state(True, "server_down", down)
         if tool.flaw is not None:
@@ -206,9 +324,12 @@ def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
             enabled=entry.allows(bare),
             wire_name=wire_name(entry.name, bare),
             verdict="excluded",
-            reason=_excluded(entry, bare),
+            reason=reason,
+            file=file,
+            line=line,
         )
         for bare in dict.fromkeys(entry.exclude)
+        for reason, file, line in (_excluded(entry, bare),)
     )
 
 

@@ -25,6 +25,8 @@ Phase = Literal[
 ]
 Verdict = Literal["excluded", "server_down", "quarantined", "over_budget", "on_wire"]
 
+_WANTED = ("on_wire", "over_budget")
+
 
 @frozen(kw_only=True)
 class ToolState:
@@ -39,6 +41,7 @@ class ToolState:
         reason: the verdict in words, or None when it is on the wire.
         rule, path: of a quarantined tool, which rule it breaks and where (a JSON path into its definition); else None.
         mended: what is sent otherwise than advertised, one line each.
+        file, line: of an excluded tool, where the config says so: the file, and the 1-based line there, as near as known.
     """
 
     bare: str
@@ -52,6 +55,8 @@ class ToolState:
     rule: str | None = None
     path: str | None = None
     mended: tuple[str, ...] = ()
+    file: str | None = None
+    line: int | None = None
 
 
 @frozen(kw_only=True)
@@ -114,8 +119,13 @@ class PluginModel:
         config_warnings: one line each, of what was accepted in the config but looks wrong; and that changes of it are not
             noticed, when it is watched in vain.
         profile: the name of the profile that the catalog is made for.
-        native_count, budget, wanted, trimmed: the figures behind the warning: native tools, the budget's cap (None = none),
-            native and MCP tools that would be sent without it, and how many of those it dropped.
+        native_count, budget, wanted, trimmed: the figures behind the warning: native tools, the cap in force (the lower one of
+            the budget's and the profile's; None = none), native and MCP tools that would be sent without it, and how many of
+            those were dropped.
+        budget_asked, limit: the cap that the budget asks for, and the number of tools that the profile takes; None = none.
+        token_budget, tokens: the budget's cap on tokens, and the tokens of all tools that would be sent without a budget; None
+            when there is no such cap.
+        cut_by: which cap dropped tools; None when none did.
     """
 
     servers: tuple[ServerState, ...] = ()
@@ -126,6 +136,11 @@ class PluginModel:
     budget: int | None = None
     wanted: int = 0
     trimmed: int = 0
+    budget_asked: int | None = None
+    limit: int | None = None
+    token_budget: int | None = None
+    tokens: int | None = None
+    cut_by: Literal["tools", "tokens"] | None = None
     _index: dict[str, ServerState] = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -141,8 +156,14 @@ class PluginModel:
         return None if found is None else found.tool(bare)
 
     def over_budget(self) -> bool:
-        """Whether the budget is exceeded: more tools are wanted on the wire than it allows."""
+        """Whether the budget is exceeded: more tools, or tokens, are wanted on the wire than it allows."""
+        return self._too_many() or self._too_long()
+
+    def _too_many(self) -> bool:
         return self.budget is not None and self.wanted > self.budget
+
+    def _too_long(self) -> bool:
+        return self.token_budget is not None and self.tokens is not None and self.tokens > self.token_budget
 
     def trimmed_count(self) -> int:
         """How many MCP tools the budget dropped."""
@@ -152,10 +173,38 @@ class PluginModel:
         """The warning for a person, or None when nothing is over the budget."""
         if not self.over_budget():
             return None
-        return (
-            f"{self.wanted} tools over the budget of {self.budget} — {self.trimmed} MCP tools were dropped "
-            "from this session; disable some to make room"
-        )
+        what = f"{self.wanted} tools over the budget of {self.budget}"
+        if self._too_long() and (self.cut_by == "tokens" or not self._too_many()):
+            what = f"{self.tokens} tokens of tools over the budget of {self.token_budget}"
+        return f"{what} — {self.trimmed} MCP tools were dropped from this session; disable some to make room"
+
+    def largest(self, count: int = 3) -> tuple[tuple[str, int], ...]:
+        """The servers that want most tools on the wire, with how many: at most ``count``, the largest first."""
+        wants = [(server.name, sum(tool.verdict in _WANTED for tool in server.tools)) for server in self.servers]
+        return tuple(sorted((each for each in wants if each[1]), key=lambda each: -each[1])[:count])
+
+    def budget_details(self) -> str | None:
+        """A second line to `budget_warning`: the largest servers, or None when there is no warning or no server."""
+        largest = self.largest() if self.over_budget() else ()
+        return f"mostly from {', '.join(f'{name} ({count})' for name, count in largest)}" if largest else None
+
+    def limit_warning(self) -> str | None:
+        """The warning that the number of tools the profile takes is near, or was to be exceeded; None: neither.
+
+        Said of 90 % of it and more, and of a budget above it; one line.
+        """
+        if self.limit is None:
+            return None
+        takes = f"the {self.limit} tools that profile {self.profile!r} takes"
+        if self.native_count > self.limit:
+            return f"{self.native_count} native tools are more than {takes}: it will refuse every request"
+        said = []
+        if self.budget_asked is not None and self.budget_asked > self.limit:
+            said.append(f"the budget of {self.budget_asked} is above {takes}: {self.limit} are sent at most")
+        sent = self.wanted - self.trimmed
+        if 10 * sent >= 9 * self.limit and sent:
+            said.append(f"{sent} of {takes}: {self.limit - sent or 'no'} more fit")
+        return "; ".join(said) or None
 
 
 @frozen
@@ -179,16 +228,41 @@ class Snapshot:
 class Why:
     """Why a tool is, or is not, on the wire: a value whose ``str`` is a sentence.
 
+    What follows the sentence says the same in parts, for programs; each is None where it does not apply.
+
     Args:
         server, bare: the tool asked about.
         verdict: as in ``ToolState``, or ``unknown``.
-        sentence: the answer in words.
+        sentence: the answer in words, on one line and without control characters.
+        reason: what of it says why, and what can be done; None when the tool is on the wire.
+        wire_name: the name it has, or would have, on the wire.
+        mended: what is sent otherwise than advertised, one line each.
+        file, line: where the config excludes it: the file, and the line there of the item (or of the list, or the entry).
+        rank, wanted, budget: of a tool over the budget: which in the order of who is kept (None: it fits no cut, because
+            alone it is too large), of how many, and the cap in force: on tools, or on tokens when that is what cut.
+        rule, path: of a quarantined tool: the rule it breaks, and where (a JSON path into its definition).
+        error: why its server is not connected, when that matters here.
+        retry_in: seconds until its server is tried again.
+        nearest: the name that was perhaps meant, of a server or a tool.
     """
 
     server: str
     bare: str
     verdict: Verdict | Literal["unknown"]
     sentence: str
+    reason: str | None = field(default=None, kw_only=True)
+    wire_name: str | None = field(default=None, kw_only=True)
+    mended: tuple[str, ...] = field(default=(), kw_only=True)
+    file: str | None = field(default=None, kw_only=True)
+    line: int | None = field(default=None, kw_only=True)
+    rank: int | None = field(default=None, kw_only=True)
+    wanted: int | None = field(default=None, kw_only=True)
+    budget: int | None = field(default=None, kw_only=True)
+    rule: str | None = field(default=None, kw_only=True)
+    path: str | None = field(default=None, kw_only=True)
+    error: str | None = field(default=None, kw_only=True)
+    retry_in: float | None = field(default=None, kw_only=True)
+    nearest: str | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
         return self.sentence

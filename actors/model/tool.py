@@ -6,11 +6,12 @@ JSON, and never by ``==``: for Python ``1 == True``, but they are other bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from attrs import define, field
 
+from .budget import token_cost
 from .frozen import FrozenDict
 from .mask import mask_text
 from .naming import wire_name
@@ -25,6 +26,7 @@ __all__ = ["Tool", "encode", "make_tools", "one_line", "prepare"]
 
 _NO_SCHEMA = FrozenDict()
 _STATES_KEPT = 8  # verdicts a tool remembers
+_COUNTS_KEPT = 4  # tokenizers whose count a tool remembers
 _PROFILES_KEPT = 4  # profiles a definition remembers what it is for
 
 
@@ -61,11 +63,25 @@ class Tool:
     changes: tuple[str, ...]
     digest: bytes
     ref: ToolRef
-    _states: dict[tuple[bool, Verdict, str | None], ToolState] = field(init=False, factory=dict)
+    _states: dict[tuple[bool, Verdict, str | None, str | None, int | None], ToolState] = field(init=False, factory=dict)
+    _costs: list[tuple[Callable[[str], int] | None, int]] = field(init=False, factory=list)
 
-    def state(self, enabled: bool, verdict: Verdict, reason: str | None) -> ToolState:
+    def cost(self, count: Callable[[str], int] | None) -> int:
+        """Its tokens (`token_cost`), counted once with each tokenizer."""
+        for counter, cost in self._costs:
+            if counter is count:
+                return cost
+        cost = token_cost(self.wire, count)
+        if len(self._costs) >= _COUNTS_KEPT:
+            self._costs.clear()
+        self._costs.append((count, cost))
+        return cost
+
+    def state(
+        self, enabled: bool, verdict: Verdict, reason: str | None, file: str | None = None, line: int | None = None
+    ) -> ToolState:
         """The tool as the model shows it; the same object for the same answer."""
-        key = (enabled, verdict, reason)
+        key = (enabled, verdict, reason, file, line)
         found = self._states.get(key)
         if found is None:
             wire = self.wire
@@ -82,6 +98,8 @@ class Tool:
                 rule=None if flaw is None else flaw.rule,
                 path=None if flaw is None else flaw.path,
                 mended=self.changes,
+                file=file,
+                line=line,
             )
             if len(self._states) >= _STATES_KEPT:
                 self._states.clear()
@@ -112,17 +130,24 @@ def _flawed(server: str, bare: str, source: ToolDef, profile: Profile, flaw: Fla
     return Tool(source, profile, wire, shown, flaw, (), b"", ToolRef(server, bare))
 
 
-def prepare(server: str, source: ToolDef, profile: Profile) -> None:
+def prepare(server: str, source: ToolDef, profile: Profile) -> Tool | None:
     """Judge and hash a definition before the projection asks for it; for who can let others run between two of them.
 
     Args:
         server: the name of the server.
         source: the definition, which keeps what was made of it. Never raises, and changes no result.
         profile: what it is to be judged for.
+
+    Returns:
+        What was made of it; None when it has no name.
     """
     bare = _bare(source)
-    if bare is not None:
-        _prepared(server, bare, source, profile)
+    if bare is None:
+        return None
+    tool = _prepared(server, bare, source, profile)
+    if tool.flaw is None:
+        tool.state(True, "on_wire", None)  # what it most likely comes to
+    return tool
 
 
 def _prepared(server: str, bare: str, source: ToolDef, profile: Profile) -> Tool:
@@ -173,7 +198,9 @@ def _same_or(tool: Tool, old: Tool | None) -> Tool:
         and old.changes == tool.changes
     ):
         # Advertised again, byte for byte: keep the objects, and with them the order in which a reader sees the keys.
-        return Tool(tool.source, tool.profile, old.wire, tool.shown, None, tool.changes, tool.digest, old.ref)
+        again = Tool(tool.source, tool.profile, old.wire, tool.shown, None, tool.changes, tool.digest, old.ref)
+        again._costs = old._costs  # of the same text
+        return again
     return tool
 
 

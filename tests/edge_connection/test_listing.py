@@ -72,19 +72,43 @@ async def test_pages_are_joined_in_order(list_of: Callable[..., Any]) -> None:
 
 async def test_one_bad_tool_costs_only_itself(list_of: Callable[..., Any]) -> None:
     bad: list[Any] = [
-        {"name": "no schema"},
+        tool("bad text", description=["x"]),
         tool(7),
         "not an object",
         {"inputSchema": OBJECT},
-        tool("bad text", description=["x"]),
-        tool("bad schema", inputSchema=5),
+        {"name": 7, "inputSchema": 5},
     ]
     listing = await list_of(tools=[[tool("first"), *bad, tool("last")], [tool("next page")]])
     assert names(listing) == ["first", "last", "next page"]
     assert len(listing.problems) == len(bad)
-    assert listing.problems[0].startswith("tool 'no schema' left out: ")
+    assert listing.problems[0].startswith("tool 'bad text' left out: ")
     assert listing.problems[1].startswith("the tool at position 2 left out: ")
     assert all("\n" not in problem for problem in listing.problems)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kept"),
+    [
+        ({}, {}),
+        ({"inputSchema": None}, {}),
+        ({"inputSchema": {}}, {}),
+        ({"inputSchema": {"$schema": "http://json-schema.org/draft-07/schema#"}}, None),
+        ({"inputSchema": {"type": "string"}}, None),
+        ({"inputSchema": {"type": ["object", "null"], "properties": {"a": True}}}, None),
+        ({"inputSchema": {"type": "object", "properties": []}}, None),
+        ({"inputSchema": []}, None),
+        ({"inputSchema": "x"}, None),
+        ({"inputSchema": 5}, None),
+    ],
+    ids=str,
+)
+async def test_a_schema_that_the_protocol_does_not_allow_is_kept_as_advertised_for_the_projection_to_judge(
+    list_of: Callable[..., Any], wrong: dict[str, Any], kept: Any
+) -> None:
+    listing = await list_of(tools=[[tool("first"), {"name": "odd", **wrong}, tool("last")]])
+    assert names(listing) == ["first", "odd", "last"]
+    assert listing.problems == ()
+    assert listing.tools[1].input_schema == (wrong["inputSchema"] if kept is None else kept)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +250,7 @@ async def test_a_long_list_is_taken_in_slices_and_others_run_in_between(
 
     monkeypatch.setattr(sdk_methods, "validate_server_result", validate)
     pages = [[tool(f"t{n}") for n in range(23)], [tool(f"t{n}") for n in range(23, 40)]]
-    pages[0][17] = tool("t17", inputSchema=5)
+    pages[0][17] = tool("t17", description=5)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
         listing = await list_of(tools=pages)

@@ -11,7 +11,6 @@ import trio
 from playbill.actors import (
     CallTimeout,
     Config,
-    NativeTool,
     ServerEntry,
     ServerUnavailable,
     ToolNotOffered,
@@ -21,8 +20,6 @@ from playbill.actors import (
 from playbill.actors.testing import Script, ScriptedServers
 
 from .conftest import Open
-
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 async def test_a_call_reaches_the_server_and_tool_that_the_catalog_names(opened: Open) -> None:
@@ -118,52 +115,6 @@ async def test_unknown_names_are_refused_with_the_nearest(opened: Open) -> None:
             await host.call_tool("a", "serch")
         with pytest.raises(UnknownServer):
             await host.call_tool("b", "search")
-
-
-async def test_native_tools_always_ship_and_a_raising_or_hanging_one_is_a_tool_error(opened: Open) -> None:
-    async def double(n: int) -> str:
-        await trio.lowlevel.checkpoint()
-        return str(2 * n)
-
-    async def hang() -> None:
-        await trio.sleep_forever()
-
-    async def broken() -> None:
-        await trio.lowlevel.checkpoint()
-        raise RuntimeError("out of paper")
-
-    natives = [
-        NativeTool("double", "Doubles.", SCHEMA, double),
-        NativeTool("hang", "Hangs.", SCHEMA, hang),
-        NativeTool("broken", "Raises.", SCHEMA, broken),
-    ]
-    async with opened(ScriptedServers(a=["x", "y"]), native_tools=natives, budget=2) as host:
-        await host.ready(timeout=5)
-        snapshot = host.snapshot()
-        assert [tool.wire_name for tool in snapshot.catalog.tools] == ["double", "hang", "broken"]
-        assert snapshot.model.budget_warning() == (
-            "5 tools over the budget of 2 — 2 MCP tools were dropped from this session; disable some to make room"
-        )
-        result = await host.call("double", {"n": 21})
-        assert result.content[0].text == "42"
-        with pytest.raises(CallTimeout):
-            await host.call("hang", timeout=2)
-        result = await host.call("broken")
-        assert result.is_error
-        assert "out of paper" in result.content[0].text
-        assert (await host.call("double", {"wrong": 1})).is_error
-
-
-def test_a_native_name_may_not_look_like_an_mcp_name() -> None:
-    with pytest.raises(ValueError, match="mcp__"):
-        NativeTool("mcp__a__x", "No.", SCHEMA, lambda: None)
-
-
-async def test_two_native_tools_of_one_name_are_refused(opened: Open) -> None:
-    twice = [NativeTool("t", "T.", SCHEMA, lambda: None)] * 2
-    with pytest.raises(ValueError, match="given twice"):
-        async with opened(ScriptedServers(), native_tools=twice):
-            pass
 
 
 async def test_progress_extends_the_idle_part_and_never_the_total(opened: Open) -> None:

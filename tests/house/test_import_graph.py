@@ -168,16 +168,30 @@ SUPERVISION = "supervision"
 CAST = ("actors.server", "actors.coordinator", "actors.projector")
 MEET = ("actors.board", "actors.line", "actors.desk")
 """Where the cast meets: the latest values, the lines that calls go through, the requests and what was done of them."""
-HOUSE = ("actors.host", "actors.calls", "actors.operations", "actors.house", "actors.opening", "actors.sources")
+HOUSE = (
+    "actors.host",
+    "actors.calls",
+    "actors.natives",
+    "actors.operations",
+    "actors.house",
+    "actors.opening",
+    "actors.sources",
+    "actors.view",
+    "actors.readiness",
+)
 """What joins all of it."""
 SDK = ("mcp", "mcp_types")
 
 RULES = [
     # Supervision knows nothing of MCP, nor of actors that speak it.
     Rule(SUPERVISION, others={"trio", "attrs", "outcome"}),
-    Rule(MODEL, others={"attrs"}),
+    # What a JSON Schema means is asked of those who know; only a schema with references loads them.
+    Rule(MODEL, others={"attrs", "jsonschema", "referencing"}),
     Rule(PORTS, ours={MODEL}, others={"attrs"}),
     Rule("actors.edge", ours={MODEL, PORTS}, others={"attrs", "trio", *SDK}),
+    # pydantic reads signatures and writes JSON.
+    Rule("actors.edge.signature", ours={MODEL}, others={"pydantic", "pydantic_core"}),
+    Rule("actors.edge.results", others={"attrs", "pydantic_core", *SDK}),
     Rule(
         "actors.edge.config",
         ours={MODEL, PORTS},

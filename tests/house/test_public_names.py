@@ -29,6 +29,7 @@ ACTORS = [
     *ERRORS,
     "Budget",
     "Catalog",
+    "CatalogDiff",
     "Config",
     "Event",
     "Gap",
@@ -36,6 +37,7 @@ ACTORS = [
     "InputSpec",
     "NativeTool",
     "PluginModel",
+    "Preview",
     "Readiness",
     "ServerEntry",
     "ServerSettings",
@@ -43,9 +45,12 @@ ACTORS = [
     "Snapshot",
     "ToolRef",
     "ToolState",
+    "View",
     "Why",
     "WireTool",
+    "native_tool",
     "open_host",
+    "result_for_provider",
 ]
 SUPERVISION = [
     "ActorDown",
@@ -83,6 +88,7 @@ HOST = [
     "pin",
     "plugin_add",
     "plugin_remove",
+    "preview",
     "ready",
     "reload",
     "restart",
@@ -93,6 +99,7 @@ HOST = [
     "tool_set_enabled",
     "tree",
     "trust",
+    "view",
     "why",
 ]
 
@@ -119,7 +126,7 @@ def test_every_error_of_a_host_is_a_playbill_error() -> None:
 
 @pytest.mark.parametrize("module", ["playbill.actors", "playbill.supervision", "playbill.actors.cli"])
 def test_importing_a_package_does_not_import_the_sdk(module: str) -> None:
-    code = f"import sys, {module}; print(sorted({{n.split('.')[0] for n in sys.modules}} & {{'mcp', 'mcp_types'}}))"
+    code = f"import sys, {module}; print(sorted({{n.split('.')[0] for n in sys.modules}} & {{'mcp', 'mcp_types', 'pydantic'}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

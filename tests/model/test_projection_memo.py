@@ -12,11 +12,13 @@ from playbill.actors.model import projection, row, tool
 from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.native import NativeTool
+from playbill.actors.model.profile import PROFILES
 from playbill.actors.model.projection import Memo, project
 from playbill.actors.model.snapshot import ServerState, Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 
 NO_CAP = Budget(None)
+ANY = PROFILES["mcp"]  # which takes any number of tools
 NATIVE = NativeTool("zz_native", "ours", {"type": "object"}, print)
 
 
@@ -153,18 +155,18 @@ def test_a_toggle_touches_one_server_whatever_the_number_of_the_others(monkeypat
     statuses = {e.name: ready(*(f"t{j}" for j in range(10))) for e in entries}
     for budget in (Budget(55), NO_CAP):
         memo = Memo()
-        first = project(state(entries), statuses, [], budget, None, memo)
+        first = project(state(entries), statuses, [], budget, None, memo, profile=ANY)
         made.clear()
         encoded.clear()
         toggled = [evolve(e, exclude=("t3",)) if e.name == "s2" else e for e in entries]
-        second = project(state(toggled, rev=2), dict(statuses), [], budget, first, memo)
+        second = project(state(toggled, rev=2), dict(statuses), [], budget, first, memo, profile=ANY)
         assert made == ["s2"]
         assert encoded == []
         same = [a is b for a, b in zip(first.model.servers, second.model.servers, strict=True)]
         assert same.count(False) == (1 if budget is NO_CAP else 2)  # and the one in which the cut is
         equal_but_new = [evolve(e) for e in toggled]
         made.clear()
-        assert project(state(equal_but_new, rev=2), statuses, [], budget, second, memo) is second
+        assert project(state(equal_but_new, rev=2), statuses, [], budget, second, memo, profile=ANY) is second
         assert made == []
 
 

@@ -1,94 +1,26 @@
 """Real servers from the registries, run together from one mcp.json.
 
-Deselected unless asked for (``-m real``): it installs from PyPI and npm, with the clients as they are configured here, into a
-temporary folder, and needs `git`, `node` and `npm`. What a server lists may grow with its releases: the counts are floors.
+What a server lists may grow with its releases: the counts are floors.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from attrs import frozen
 from playbill.actors import Host, ServerState, open_host
+
+from .conftest import Installed
 
 pytestmark = pytest.mark.real
 
 PATIENCE = 90.0
 """Seconds, for things that take a few."""
-
-
-def run(*command: str | Path, cwd: Path) -> None:
-    """Run an installer to its end, and show what it said when it fails."""
-    parts = [str(part) for part in command]
-    done = subprocess.run(parts, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
-    assert done.returncode == 0, f"{' '.join(parts)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
-
-
-@frozen
-class Installed:
-    """Where the servers are.
-
-    Args:
-        new: bin folder of an environment with mcp 2.x.
-        old: bin folder of one with mcp 1.x.
-        node: folder of the npm packages' commands.
-        work: a folder for them to work in: a git repository with one commit, and a file.
-    """
-
-    new: Path
-    old: Path
-    node: Path
-    work: Path
-
-
-def _environment(folder: Path, *packages: str) -> Path:
-    run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-    pip = [folder / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "install", "--no-compile", *packages, cwd=folder.parent)
-    return folder / "bin"
-
-
-def _node_packages(folder: Path, *packages: str) -> Path:
-    folder.mkdir()
-    (folder / "package.json").write_text('{"private": true}\n', "utf-8")
-    run("npm", "install", "--no-audit", "--no-fund", "--silent", *packages, cwd=folder)
-    return folder / "node_modules" / ".bin"
-
-
-def _repository(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "hello.txt").write_text("hello from a file\n", "utf-8")
-    run("git", "init", "--quiet", folder, cwd=folder)
-    run("git", "add", "hello.txt", cwd=folder)
-    who = ["-c", "user.name=A Tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false"]
-    run("git", *who, "commit", "--quiet", "--message", "The first scene", cwd=folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """All servers, installed once."""
-    for needed in ("git", "npm", "node"):
-        assert shutil.which(needed), f"these tests need {needed}"
-    root = tmp_path_factory.mktemp("real")
-    with ThreadPoolExecutor() as side_by_side:
-        new = side_by_side.submit(
-            _environment, root / "new", "mcp-server-time", "mcp-server-git", "mcp-server-sqlite", "mcp>=2"
-        )
-        old = side_by_side.submit(_environment, root / "old", "mcp-server-sqlite", "mcp<2")
-        names = [f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory")]
-        node = side_by_side.submit(_node_packages, root / "node", *names)
-    return Installed(new.result(), old.result(), node.result(), _repository(root / "work"))
 
 
 @pytest.fixture

@@ -231,11 +231,12 @@ def _take(page: _Page, tools: dict[str, ToolDef], old: Mapping[str, ToolDef], pr
 
 
 def _tool_def(raw: dict[str, Any]) -> ToolDef:
+    schema = raw.get("inputSchema")
     return ToolDef(
         raw["name"],
         title=raw.get("title"),
         description=raw.get("description"),
-        input_schema=raw["inputSchema"],
+        input_schema={} if schema is None else schema,  # none is one that says nothing
         output_schema=raw.get("outputSchema"),
         annotations=raw.get("annotations"),
     )
@@ -272,19 +273,40 @@ def _sift(page: _Page, frame: dict[str, Any]) -> dict[str, Any]:
     if page.rest:
         frame = {**frame, "nextCursor": _REST}  # else the session took the first slice for a complete list
     if _complaint({**frame, "tools": listed}, page.version) is None:
-        page.tools = listed
+        page.tools = sent = listed
     else:
-        page.tools = []
+        page.tools, sent = [], []
         for position, tool in enumerate(listed, page.handed_on):
-            complaint = _complaint({**frame, "tools": [tool]}, page.version)
+            complaint, passed = _passable(tool, frame, page.version)
             if complaint is None:
                 page.tools.append(tool)
+                sent.append(passed)
             else:
                 name = tool.get("name") if isinstance(tool, dict) else None
                 which = f"tool {name!r}" if isinstance(name, str) else f"the tool at position {position}"
                 page.problems.append(f"{one_line(which, 100)} left out: {complaint}")
     page.handed_on += len(listed)
-    return {**frame, "tools": page.tools}
+    return {**frame, "tools": sent}
+
+
+def _passable(tool: Any, frame: dict[str, Any], version: str) -> tuple[str | None, Any]:
+    """Why a tool cannot be listed, or None; and what of it the session is given, which need not be all we keep.
+
+    Whether a schema can be used, and mended, is for the projection to judge, which shows the tool in either case; and many
+    servers leave out even its type. So one that the protocol does not allow passes behind the nearest that it does.
+    """
+    first = _complaint({**frame, "tools": [tool]}, version)
+    if first is None or first == _TOO_DEEP or not isinstance(tool, dict):
+        return first, tool
+    schema = tool.get("inputSchema")
+    for stand_in in ({**schema, "type": "object"} if isinstance(schema, dict) else None, {"type": "object"}):
+        passed = {**tool, "inputSchema": stand_in}
+        if stand_in is not None and _complaint({**frame, "tools": [passed]}, version) is None:
+            return None, passed
+    return first, tool
+
+
+_TOO_DEEP = "nested too deeply"
 
 
 def _complaint(raw: dict[str, Any], version: str) -> str | None:
@@ -295,7 +317,7 @@ def _complaint(raw: dict[str, Any], version: str) -> str | None:
     except ValidationError as error:
         return explain_validation(error)
     except (ValueError, RecursionError):  # a serializer's limit on depth
-        return "nested too deeply"
+        return _TOO_DEEP
     return None
 
 

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import re
 
 from attrs import frozen
 
-from ..frozen import FrozenDict
+from ..frozen import FrozenDict, freeze
 from ..profile import Profile
 from ..status import ToolDef
+from .flaw import ROOT, Flaw, Unfit
+from .lint import lint
+from .mend import mended
 from .sound import judge
 
 __all__ = ["Fit", "Flaw", "fit"]
-
-
-@frozen
-class Flaw:
-    """Why a tool is quarantined; its ``str`` is one line for a person.
-
-    Args:
-        rule: the rule it breaks, in one word with dashes (``ref-cycle``).
-        path: where, as a JSON path into its definition (``inputSchema.properties.a``), or empty.
-        message: what is wrong.
-    """
-
-    rule: str
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
 
 
 @frozen
@@ -51,21 +36,59 @@ class Fit:
     flaw: Flaw | None = None
 
 
+_NOTHING = FrozenDict()
+_WORDS = re.compile(r"[A-Za-z0-9]+")
+
+
+def _flawed(rule: str, path: str, message: str, shown: FrozenDict = _NOTHING) -> Fit:
+    return Fit(None, _NOTHING, shown, (), Flaw(rule, path, message))
+
+
+def _described(tool: ToolDef) -> str:
+    """A description for a tool that has none: its title, else its name in words."""
+    if tool.title is not None and tool.title.strip():
+        return tool.title
+    words = " ".join(_WORDS.findall(tool.bare))[:200]
+    return f"{words[:1].upper()}{words[1:]}." if words else "A tool without a description."
+
+
+def _fit(tool: ToolDef, wire_name: str, profile: Profile) -> Fit:
+    message = judge(tool)
+    if message is not None:
+        return _flawed("unsound", ROOT, message)
+    schema = tool.input_schema
+    refusal = profile.refusal(wire_name) if profile.refused else None
+    if refusal is not None:
+        return _flawed("refused-name", "name", f"profile {profile.name!r} refuses {wire_name}: {refusal}", schema)
+    description = tool.description
+    changes: tuple[str, ...] = ()
+    if profile.description and (description is None or not description.strip()):
+        description = _described(tool)
+        changes = (f"description: was empty; is now {description[:60]!a}",)
+    if lint(schema, profile) is None:
+        return Fit(description, schema, schema, changes)
+    try:
+        made, mends = mended(schema, profile)
+    except Unfit as error:
+        flaw = error.flaw
+        return _flawed(flaw.rule, flaw.path, flaw.message, schema)
+    return Fit(description, freeze(made), schema, (*changes, *mends))
+
+
 def fit(tool: ToolDef, wire_name: str, profile: Profile) -> Fit:
     """Judge a tool for a profile, and mend it where that keeps its meaning. Pure and total: it never raises.
 
     Args:
-        tool: as its server advertised it.
+        tool: as its server advertised it; not changed.
         wire_name: what it is called on the wire.
         profile: who is to take it.
+
+    Returns:
+        What is sent: the very schema it was given, if that keeps the rules. What `fit` lets through keeps them, so fitting
+        it again changes nothing. See docs/profiles.md for every rule and mend.
     """
-    message = judge(tool)
-    if message is not None:
-        return Fit(None, FrozenDict(), FrozenDict(), (), Flaw("unsound", "inputSchema", message))
-    schema = tool.input_schema
-    if schema.get("type") != "object":
-        # Every provider wants the type spelled out at the root.
-        given = json.dumps(schema["type"])[:40] if "type" in schema else "none"
-        message = f'the root of its input schema must be of type "object"; its type is {given}'
-        return Fit(None, FrozenDict(), schema, (), Flaw("root-type", "inputSchema.type", message))
-    return Fit(tool.description, tool.input_schema, tool.input_schema)
+    try:
+        return _fit(tool, wire_name, profile)
+    except Exception as error:
+        shown = tool.input_schema if judge(tool) is None else _NOTHING
+        return _flawed("unusable", ROOT, f"its definition cannot be judged: {type(error).__name__}", shown)

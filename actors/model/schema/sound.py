@@ -11,13 +11,18 @@ from typing import Any
 
 from ..status import ToolDef
 
-__all__ = ["MAX_DEPTH", "MAX_VALUES", "canonical", "judge"]
+__all__ = ["MAX_DEPTH", "MAX_DIGITS", "MAX_VALUES", "canonical", "judge"]
 
 MAX_DEPTH = 100
 """How deep an input schema may nest: far from where encoders and comparisons run out of stack."""
 
 MAX_VALUES = 100_000
 """How many values (objects, arrays, scalars, counted wherever they occur) an input schema may hold."""
+
+MAX_DIGITS = 4_300
+"""How many digits a number may have: as many as Python turns into text."""
+
+_MAX_BITS = 14_280  # 10**4300 has 14285
 
 
 def canonical(value: Any) -> bytes:
@@ -48,38 +53,51 @@ def _text(value: str) -> bool:
     return True
 
 
+def _odd(value: Any) -> str | None:
+    """What is wrong with a value that is not plainly fine, or None."""
+    if isinstance(value, str):
+        return None if _text(value) else "text that is not valid Unicode"
+    if isinstance(value, float):
+        return None if isfinite(value) else f"{value}, which JSON does not have"
+    if isinstance(value, int):
+        return None if value.bit_length() <= _MAX_BITS else f"a number of more than {MAX_DIGITS} digits"
+    return f"a {type(value).__name__}, which JSON does not have"
+
+
 def _flaw(schema: dict[str, Any]) -> str | None:
     """What keeps a schema from being JSON that every encoder takes, or None. Iterative: bounded in time and in stack."""
     level: list[Any] = [schema]
-    seen = depth = 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return f"its input schema nests deeper than {MAX_DEPTH} levels"
+    seen = 1
+    for _ in range(MAX_DEPTH):
         below: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                for key in value:
+        for holder in level:
+            values = holder
+            if isinstance(holder, dict):
+                values = holder.values()
+                for key in holder:
                     if not isinstance(key, str):
                         return f"its input schema has a key that is not text: {type(key).__name__}"
-                    if not _text(key):
+                    if not key.isascii() and not _text(key):
                         return "its input schema has a key that is not valid Unicode"
-                below.extend(value.values())
-            elif isinstance(value, (list, tuple)):
-                below.extend(value)
-            elif isinstance(value, str):
-                if not _text(value):
-                    return "its input schema holds text that is not valid Unicode"
-            elif isinstance(value, float):
-                if not isfinite(value):
-                    return f"its input schema holds {value}, which JSON does not have"
-            elif value is not None and not isinstance(value, int):
-                return f"its input schema holds a {type(value).__name__}, which JSON does not have"
-            seen += 1
-            if seen + len(below) > MAX_VALUES:
+            seen += len(holder)
+            if seen > MAX_VALUES:
                 return f"its input schema holds more than {MAX_VALUES} values"
+            for value in values:
+                if isinstance(value, str):
+                    if value.isascii():
+                        continue
+                elif value is None or value is True or value is False:
+                    continue
+                elif isinstance(value, (dict, list, tuple)):
+                    below.append(value)
+                    continue
+                odd = _odd(value)
+                if odd is not None:
+                    return f"its input schema holds {odd}"
+        if not below:
+            return None
         level = below
-    return None
+    return f"its input schema nests deeper than {MAX_DEPTH} levels"
 
 
 def _judge(tool: ToolDef) -> str | None:
@@ -91,11 +109,7 @@ def _judge(tool: ToolDef) -> str | None:
     schema = tool.input_schema
     if not isinstance(schema, dict):
         return f"its input schema is not an object but a {type(schema).__name__}"
-    flaw = _flaw(schema)
-    if flaw is not None:
-        return flaw
-    canonical(schema)
-    return None
+    return _flaw(schema)
 
 
 def judge(tool: ToolDef) -> str | None:

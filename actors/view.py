@@ -1,0 +1,227 @@
+"""A view: one agent's own catalog over the servers that all share.
+
+Theory of operation
+    A view holds no process, no task and no place in the projector. It is what the host's newest snapshot was projected from
+    (`Seen`, on the board), projected once more: through the view's own filters, for its own budget and profile, borrowing the
+    host's rows. That is done when somebody reads it, at once, and kept until the host has published something else; so a
+    view costs nothing while nobody reads it, and cannot be stale, or disagree with the host, or keep it waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ..supervision import Cell
+from .board import Board
+from .calls import Calls, check_call, check_names
+from .model.budget import Budget
+from .model.catalog import Catalog
+from .model.errors import ToolNotOffered
+from .model.lens import Item, Lens
+from .model.naming import wire_name
+from .model.preview import Preview, preview
+from .model.profile import Profile, find_profile
+from .model.projection import Memo
+from .model.seen import Seen
+from .model.snapshot import Snapshot, Why
+from .model.why import why
+from .ports import Progress
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+
+__all__ = ["View", "as_budget", "foresee", "seen_on"]
+
+
+def as_budget(budget: Budget | int | None) -> Budget | None:
+    """A budget as `open_host` takes it, as a value; None stays None."""
+    return Budget(budget) if isinstance(budget, int) else budget
+
+
+def seen_on(board: Board) -> Seen:
+    """What the newest snapshot was projected from; the house puts it there before anybody can ask."""
+    assert board.seen is not None
+    return board.seen
+
+
+class View:
+    """One agent's own catalog over the servers of a host. Made by `Host.view`; it needs no closing.
+
+    Args:
+        board: where the newest snapshot's ground is.
+        cell: the host's snapshot.
+        calls: the host's.
+        now: what time it is for the servers, or None.
+        lens: what the view leaves out.
+        budget, profile: None: the host's.
+    """
+
+    def __init__(
+        self,
+        *,
+        board: Board,
+        cell: Cell[Snapshot],
+        calls: Calls,
+        now: Callable[[], float | None],
+        lens: Lens,
+        budget: Budget | None,
+        profile: Profile | None,
+    ) -> None:
+        self._board = board
+        self._cell = cell
+        self._calls = calls
+        self._now = now
+        self._lens = lens
+        self._budget = budget
+        self._profile = profile
+        self._memo = Memo()
+        self._from: Seen | None = None
+        self._snapshot: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """The view's snapshot now; as of the host's it never waits, never raises, and stays readable after the host closed.
+
+        The same object while nothing that it shows has changed. Its versions are its own, and only grow; ``config_rev`` is the
+        host's. In its model a tool that the view leaves out has the verdict ``excluded``; ``enabled`` is what the config says.
+        """
+        seen = seen_on(self._board)
+        if self._snapshot is None or self._from is not seen:
+            self._snapshot = seen.project(
+                lens=self._lens,
+                budget=self._budget,
+                profile=self._profile,
+                previous=self._snapshot,
+                memo=self._memo,
+            )
+            self._from = seen
+        return self._snapshot
+
+    def changes(self) -> AsyncIterator[Snapshot]:
+        """The view's snapshot now, then the latest after each change of it, conflated; as `Host.changes`."""
+        return _Changes(self, self._cell.changes())
+
+    def why(self, server: str, bare: str) -> Why:
+        """Why a tool is, or is not, in this view's catalog. Never waits."""
+        check_names(server, bare)
+        return why(self.snapshot(), server, bare, self._now())
+
+    def preview(
+        self,
+        *,
+        enable: Iterable[Item] = (),
+        disable: Iterable[Item] = (),
+        pin: Iterable[Item] = (),
+        unpin: Iterable[Item] = (),
+        budget: Budget | int | None = None,
+        profile: Profile | str | None = None,
+    ) -> Preview:
+        """What would be in this view's catalog if; as `Host.preview`, with None for the view's own budget and profile."""
+        return foresee(
+            seen_on(self._board),
+            enable=enable,
+            disable=disable,
+            pin=pin,
+            unpin=unpin,
+            budget=self._budget if budget is None else budget,
+            profile=self._profile if profile is None else profile,
+            lens=self._lens,
+            now=self.snapshot(),
+        )
+
+    async def call(
+        self,
+        wire_name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        catalog: Catalog | None = None,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> CallToolResult:
+        """Call a tool as the view's model sees it.
+
+        Args, returns and raises as in `Host.call`, and:
+
+        Raises:
+            ToolNotOffered: the view leaves the tool out, also when the catalog given has it.
+        """
+        check_names(wire_name)
+        check_call(arguments, timeout)
+        result: CallToolResult = await self._calls.by_wire_name(
+            wire_name,
+            arguments,
+            catalog=catalog,
+            timeout=timeout,
+            progress=progress,
+            shown=self.snapshot,
+            lens=self._lens,
+        )
+        return result
+
+    async def call_tool(
+        self,
+        server: str,
+        bare: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> CallToolResult:
+        """Call a tool by where it comes from; as `Host.call_tool`, and what the view leaves out is refused.
+
+        Args, returns and raises as there, and:
+
+        Raises:
+            ToolNotOffered: the view leaves the tool out.
+        """
+        check_names(server, bare)
+        check_call(arguments, timeout)
+        hidden = self._lens.hides(server, bare, wire_name(server, bare))
+        if hidden is not None:
+            await trio.lowlevel.checkpoint()
+            raise ToolNotOffered(f"{server}/{bare}", hidden)
+        result: CallToolResult = await self._calls.by_origin(
+            server, bare, arguments, timeout=timeout, progress=progress
+        )
+        return result
+
+
+class _Changes(AsyncIterator[Snapshot]):
+    def __init__(self, view: View, changes: AsyncIterator[Snapshot]) -> None:
+        self._view = view
+        self._changes = changes
+        self._last: Snapshot | None = None
+
+    async def __anext__(self) -> Snapshot:
+        while True:
+            await self._changes.__anext__()
+            snapshot = self._view.snapshot()
+            if snapshot is not self._last:
+                self._last = snapshot
+                return snapshot
+
+
+def foresee(
+    seen: Seen,
+    *,
+    enable: Iterable[Item],
+    disable: Iterable[Item],
+    pin: Iterable[Item],
+    unpin: Iterable[Item],
+    budget: Budget | int | None,
+    profile: Profile | str | None,
+    **of_view: Any,
+) -> Preview:
+    """`preview`, with budget and profile as a program gives them."""
+    return preview(
+        seen,
+        enable=enable,
+        disable=disable,
+        pin=pin,
+        unpin=unpin,
+        budget=as_budget(budget),
+        profile=None if profile is None else find_profile(profile),
+        **of_view,
+    )
