@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from .model.native import NativeTool
     from .model.preview import Preview
+    from .model.profile import PORTABLE, PROFILES, Profile
     from .model.snapshot import PluginModel, ServerState, Snapshot, ToolState, Why
     from .model.wire import ToolRef, WireTool
     from .opening import open_host
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from .view import View
 
 __all__ = [
+    "PORTABLE",
+    "PROFILES",
     "Budget",
     "CallTimeout",
     "Catalog",
@@ -57,6 +60,7 @@ __all__ = [
     "PlaybillError",
     "PluginModel",
     "Preview",
+    "Profile",
     "ProfileMismatch",
     "Readiness",
     "ServerDied",
@@ -82,6 +86,8 @@ __all__ = [
 
 # Imported when first asked for: a command line that only lists, or is interrupted while it starts, does not pay for the rest.
 _HOME = {
+    "PORTABLE": "model.profile",
+    "PROFILES": "model.profile",
     "Budget": "model.budget",
     "CallTimeout": "model.errors",
     "Catalog": "model.catalog",
@@ -98,6 +104,7 @@ _HOME = {
     "PlaybillError": "model.errors",
     "PluginModel": "model.snapshot",
     "Preview": "model.preview",
+    "Profile": "model.profile",
     "ProfileMismatch": "model.errors",
     "Readiness": "host",
     "ServerDied": "model.errors",

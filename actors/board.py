@@ -6,7 +6,8 @@ Theory of operation
     Values are replaced, never changed, and whoever restarts reads back what was last said: a crash of an actor loses
     nothing that is written here. Each change grows `version`; who wants to know waits for a later one. Latest values are
     conflated: nobody is told of what was already replaced. ``seen`` is what the newest snapshot was projected from (the
-    projector's; at first the house's).
+    projector's; at first the house's). The profiles that views are made for are here too, so that server actors judge a new
+    list for them before it is published; whoever drops a view need not say so.
 
     A report is believed only of the generation that the lifecycle is at, so that the last words of a replaced
     incarnation change nothing.
@@ -15,12 +16,14 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from weakref import WeakKeyDictionary
 
 from attrs import evolve
 
 from ..supervision import Cell
 from .line import Line
 from .model.config import ConfigState
+from .model.profile import Profile
 from .model.seen import Seen
 from .model.status import Lifecycle, Report, ServerStatus, ToolDef
 from .ports import Opening
@@ -28,6 +31,9 @@ from .ports import Opening
 __all__ = ["Board"]
 
 _NOTHING = ServerStatus()
+
+PROFILES_AHEAD = 15
+"""Profiles of views that lists are judged for beforehand; with the host's own as many as a definition remembers."""
 
 
 class Board:
@@ -44,6 +50,7 @@ class Board:
         self.openings: dict[str, Opening] = {}
         self.notices: dict[str, str] = {}
         self.seen: Seen | None = None
+        self._viewers: WeakKeyDictionary[object, Profile] = WeakKeyDictionary()
         self._changed = Cell(0)
         self._projected = Cell(-1)
 
@@ -133,6 +140,17 @@ class Board:
             self.openings[name] = opening
         elif self.openings.get(name) is before:
             del self.openings[name]
+
+    # The profiles of views.
+
+    def view_for(self, viewer: object, profile: Profile) -> None:
+        """Say that lists will be read for a profile, for as long as the viewer lives."""
+        self._viewers[viewer] = profile
+
+    def profiles(self, own: Profile) -> tuple[Profile, ...]:
+        """What new lists are judged for: the host's own profile, and those of living views, at most `PROFILES_AHEAD`."""
+        others = [profile for profile in dict.fromkeys(self._viewers.values()) if profile != own]
+        return (own, *others[:PROFILES_AHEAD])
 
     # The readers.
 

@@ -25,7 +25,7 @@ from .model.nearest import nearest
 from .model.profile import Profile
 from .model.schema.strict import unstrict
 from .model.snapshot import ServerState, Snapshot
-from .model.status import ServerStatus
+from .model.status import ServerStatus, ToolDef
 from .model.tool import prepare
 from .model.why import why
 from .model.wire import WireTool
@@ -123,8 +123,15 @@ class Calls:
                 arguments = unstrict(dict(arguments or {}), native.input_schema)
             return await self._native(native, arguments or {}, timeout)
         self._refuse_withdrawn(tool, snapshot, offered.profile, lens)
-        return await self.by_origin(
-            tool.server, tool.bare, arguments, timeout=timeout, progress=progress, name=wire_name, began=began
+        return await self._by_origin(
+            tool.server,
+            tool.bare,
+            arguments,
+            timeout=timeout,
+            progress=progress,
+            name=wire_name,
+            began=began,
+            strict=offered.profile.strict,
         )
 
     def _published(self) -> Snapshot:
@@ -204,10 +211,29 @@ class Calls:
         *,
         timeout: float | None,
         progress: Progress | None,
+    ) -> Any:
+        """See `Host.call_tool`. The arguments are the server's as they are: no catalog was shown to whoever calls."""
+        return await self._by_origin(server, bare, arguments, timeout=timeout, progress=progress)
+
+    async def _by_origin(
+        self,
+        server: str,
+        bare: str,
+        arguments: Mapping[str, Any] | None,
+        *,
+        timeout: float | None,
+        progress: Progress | None,
         name: str | None = None,
         began: float | None = None,
+        strict: bool = False,
     ) -> Any:
-        """See `Host.call_tool`; ``began``: trio clock time from which the deadline counts, or None for now."""
+        """A call by origin.
+
+        Args:
+            name: the wire name it was called by.
+            began: trio clock time from which the deadline counts, or None for now.
+            strict: the arguments answer to a schema of strict mode, in which null stands for what is left out.
+        """
         entry = self._board.config.config.get(server)
         if entry is None:
             config = self._board.config.config
@@ -219,17 +245,24 @@ class Calls:
 
         async def work(heard: Callable[[], None]) -> Any:
             line = await self._line(server)
-            self._check_known(server, bare)
+            source = self._known(server, bare)
+            given = dict(arguments or {})
+            if strict:
+                # By what the server advertises now, not by what the model was shown: that one is mended.
+                given = unstrict(given, source.input_schema)
             # Only an idle limit is extended by progress; with a total of the caller's own nobody need be told of it.
             listens = progress is not None or timeout is None
-            return await line.call(bare, arguments or {}, _heard(progress, heard) if listens else None)
+            return await line.call(bare, given, _heard(progress, heard) if listens else None)
 
         return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work, began)
 
-    def _check_known(self, server: str, bare: str) -> None:
+    def _known(self, server: str, bare: str) -> ToolDef:
+        """The definition of a tool that a server lists."""
         tools = self._board.status(server).tools or ()
-        if not any(tool.bare == bare for tool in tools):
-            raise UnknownTool(bare, nearest(bare, (tool.bare for tool in tools)), server=server)
+        for tool in tools:
+            if tool.bare == bare:
+                return tool
+        raise UnknownTool(bare, nearest(bare, (tool.bare for tool in tools)), server=server)
 
     async def _line(self, server: str) -> Line:
         """The open line of a server; waits for it during a first start only."""

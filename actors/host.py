@@ -166,7 +166,10 @@ class Host:
         budget: Budget | int | None = None,
         profile: Profile | str | None = None,
     ) -> View:
-        """An agent's own catalog over this host's servers: no further process, and nothing to close. Never waits.
+        """An agent's own catalog over this host's servers: no further process, and nothing to close.
+
+        Opening it never waits, and judges nothing. Its first ``snapshot()`` does, when it is for a profile that no view had
+        yet: all tools at once, some 0.1 ms each. What servers list later is judged beforehand, as for the host.
 
         An item is the name of a server, ``server/tool``, a wire name, a `ToolRef`, or a native tool's name. It is compared as a
         whole, and stands for what comes later too.
@@ -411,7 +414,7 @@ class Host:
             ToolNotOffered: it is excluded, quarantined, over the budget, or withdrawn.
             ServerUnavailable: its server cannot take calls now, or was stopped before it answered.
             ServerDied: its server died before it answered; whether the call took effect is unknown.
-            CallTimeout: no answer by the deadline.
+            CallTimeout: no answer by the deadline; of a native tool that is a result with ``is_error``.
             HostClosed: the host is closed.
             TypeError, ValueError: the arguments are no mapping with string keys, or the timeout no number of seconds.
         """

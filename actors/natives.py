@@ -1,9 +1,11 @@
 """Native tools at work: one call of a handler, from the model's arguments to a result, whatever the handler does.
 
 Theory of operation
-    An async handler runs in the caller's own task. A sync one runs in a worker thread, together with all that its arguments and
-    its result take; an awaitable that it returns is awaited in the caller's task. A thread cannot be ended from outside: when
-    the call is cancelled or its time is over the thread is left to itself, and what it comes to is dropped.
+    An async handler runs in a task that is a child of its caller's and ends with the call. So what a handler opens and does not
+    close (a cancel scope, a nursery) is left in that task, and not around all that the caller does next. A sync one runs in a
+    worker thread, together with all that its arguments and its result take; an awaitable that it returns is awaited as an async
+    handler is. A thread cannot be ended from outside: when the call is cancelled or its time is over the thread is left to
+    itself, and what it comes to is dropped.
 
     Such threads are the tool's own cost. Each tool may have `THREADS` of them; the next call of it waits for one until its own
     deadline. So handlers that hang take no thread from another tool, nor from the host's work on files.
@@ -16,6 +18,7 @@ Theory of operation
     returns anything else                          a tool error
     raises, whatever it be (also SystemExit)       a tool error
     KeyboardInterrupt                              itself: somebody wants the program to end
+    leaves a cancel scope or a nursery open        a tool error; tasks in the nursery are cancelled
     is cancelled with its caller                   ``trio.Cancelled``, and no other error beside it
     a ``Cancelled`` though nobody cancelled it     a tool error
     is not done at the call's deadline             a tool error (`Natives.late`)
@@ -27,7 +30,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +56,22 @@ _ERRORS_TOLD = 10
 class _Promise:
     """An awaitable that a sync handler returned."""
 
+    value: Awaitable[Any]
+
+
+@frozen
+class _Outcome:
+    """What an awaitable came to.
+
+    Args:
+        value: what it returned.
+        error: what it raised, or None.
+        left_open: it has left a cancel scope or a nursery open.
+    """
+
     value: Any
+    error: BaseException | None
+    left_open: bool
 
 
 class Natives:
@@ -69,8 +87,17 @@ class Natives:
         self._threads = {tool.name: trio.CapacityLimiter(threads) for tool in tools}
 
     def find(self, name: str) -> NativeTool | None:
-        """The tool of that name, or None."""
-        return self._tools.get(name)
+        """The tool of that name, ready to run, or None.
+
+        What results are made of is imported when a tool is found for the first time, which may take a second: now, so that
+        no handler pays for it with the time that its call has.
+        """
+        tool = self._tools.get(name)
+        if tool is not None:
+            from .edge.results import ready
+
+            ready()
+        return tool
 
     async def run(self, tool: NativeTool, arguments: Mapping[str, Any]) -> CallToolResult:
         """Run one call to its end; it has no deadline of its own. A checkpoint.
@@ -93,7 +120,13 @@ class Natives:
             else:
                 made = await self._in_thread(tool, arguments)
             if isinstance(made, _Promise):
-                return _converted(tool, await made.value)
+                outcome = await _in_child(made.value)
+                if outcome.left_open:
+                    left = RuntimeError("it left a cancel scope or a nursery open")
+                    raise BaseExceptionGroup("", [left] if outcome.error is None else [outcome.error, left])
+                if outcome.error is not None:
+                    raise outcome.error
+                return _converted(tool, outcome.value)
             return made
         except BaseException as error:
             passed_on = _passed_on(error)
@@ -134,6 +167,38 @@ class Natives:
                 raise passed_on
             return _failed(tool, made)
         return made
+
+
+async def _in_child(promise: Awaitable[Any]) -> _Outcome:
+    """Await in a task of its own, so that scopes which it leaves open are nobody else's."""
+    outcomes: list[_Outcome] = []
+
+    async def child() -> None:
+        value: Any = None
+        error: BaseException | None = None
+        finished = False
+        try:
+            with trio.CancelScope():  # as it is closed, trio puts away the scopes left open in it, and says so
+                try:
+                    value = await promise
+                except BaseException as raised:
+                    error = raised
+                finished = True
+        except RuntimeError:
+            if not finished:
+                raise
+            outcomes.append(_Outcome(value, error, True))
+        else:
+            outcomes.append(_Outcome(value, error, False))
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child)
+    except BaseException as error:
+        # What it came to counts, though it came too late, or left a nursery open, of which trio complains here.
+        if not outcomes or any(isinstance(each, KeyboardInterrupt) for each in _leaves(error)):
+            raise
+    return outcomes[0]
 
 
 def _is_async(handler: Callable[..., Any]) -> bool:

@@ -22,6 +22,7 @@ import trio
 
 from ..supervision import Backoff, Intensity
 from .coordinator import Run
+from .edge.config.discover import Scope
 from .edge.config.file import FileStore, MemoryStore
 from .edge.config.inputs import Inputs
 from .edge.config.watch import require_watchfiles
@@ -57,6 +58,7 @@ async def open_host(
     profile: Profile | str = PORTABLE,
     inputs: Inputs | None = None,
     inherit_env: Collection[str] | bool = (),
+    scope: Scope | None = None,
     watch: bool = False,
     connect: Connect | None = None,
     store: Store | None = None,
@@ -83,6 +85,7 @@ async def open_host(
             of one. It is asked at each start of a server that needs it, one input at a time, within the ``connectTimeout``.
             Else the variable ``PLAYBILL_INPUT_<ID>`` counts, then a declared default.
         inherit_env: names of variables of this process that each local server gets besides the usual few; True: all.
+        scope: without a ``config``: only the file of this scope, ``project`` or ``user``, which need not be there.
         watch: reload by itself when the file changes, whoever changes it and however. It does nothing for a `Config` value.
         connect: opens connections; None for real processes and remote servers. For tests and fault kits: ``inputs`` and
             ``inherit_env`` are not used then.
@@ -109,7 +112,7 @@ async def open_host(
     cap = Budget(budget) if isinstance(budget, int) else budget
     taker = find_profile(profile)
     check_natives(native_tools, taker)
-    place = find_store(config) if store is None else store
+    place = find_store(config, scope) if store is None else store
     threads = _Threads()
     run: Run = threads if store is None and not isinstance(place, MemoryStore) else _inline
     if watched := watch and bool(place.watched()):

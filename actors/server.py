@@ -87,7 +87,7 @@ class ServerActor:
         board: where reports and the line go.
         eras: which protocol era each server was last met in.
         settings: its times.
-        profile: what its tools are judged for.
+        profile: the host's, which its tools are judged for; and for those of living views.
         closing: set when the whole host closes: calls are then not waited for.
     """
 
@@ -215,11 +215,17 @@ class _Incarnation:
             raise ConnectionFailed(lost.reason, stderr_tail=connection.stderr_tail()) from None
 
     async def _judged(self, listing: Listing) -> Listing:
-        """The listing, each tool judged already: the projection, which is one step, need not. A checkpoint if it is long."""
-        for number, tool in enumerate(listing.tools):
-            if number % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1:
-                await trio.lowlevel.checkpoint()
-            prepare(self.entry.name, tool, self.profile)
+        """The listing, each tool judged already, for the host and for its views: the projection, which is one step, need not.
+
+        A checkpoint if it is long.
+        """
+        judged = 0
+        for profile in self.board.profiles(self.profile):
+            for tool in listing.tools:
+                judged += 1
+                if judged % JUDGED_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+                prepare(self.entry.name, tool, profile)
         return listing
 
     async def _serve(self, connection: Connection, listing: Listing) -> None:

@@ -4,7 +4,10 @@ Theory of operation
     A view holds no process, no task and no place in the projector. It is what the host's newest snapshot was projected from
     (`Seen`, on the board), projected once more: through the view's own filters, for its own budget and profile, borrowing the
     host's rows. That is done when somebody reads it, at once, and kept until the host has published something else; so a
-    view costs nothing while nobody reads it, and cannot be stale, or disagree with the host, or keep it waiting.
+    view cannot be stale, or disagree with the host.
+
+    For another profile than the host's tools must be judged again. The first reading does so, for all that are listed by then;
+    of later lists the server actors do it, before they are published (`Board.view_for`).
 """
 
 from __future__ import annotations
@@ -80,9 +83,15 @@ class View:
         self._memo = Memo()
         self._from: Seen | None = None
         self._snapshot: Snapshot | None = None
+        if profile is not None:
+            board.view_for(self, profile)
 
     def snapshot(self) -> Snapshot:
         """The view's snapshot now; as of the host's it never waits, never raises, and stays readable after the host closed.
+
+        It is worked out when it is read first after a change, which takes some milliseconds with thousands of tools. The first
+        reading of a view with another profile than the host's also judges all tools for that, some 0.1 ms each, unless another
+        view did so: read it once at the start of a program where that would be felt.
 
         The same object while nothing that it shows has changed. Its versions are its own, and only grow; ``config_rev`` is the
         host's. In its model a tool that the view leaves out has the verdict ``excluded``; ``enabled`` is what the config says.

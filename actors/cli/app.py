@@ -21,7 +21,7 @@ from .verbs import app
 __all__ = ["Options", "app", "run"]
 
 _WITH_VALUE = frozenset(
-    {"--config", "--scope", "--timeout", "--url", "--header", "--env", "--cwd"}
+    {"--config", "--scope", "--timeout", "--url", "--header", "--env", "--cwd", "--profile", "--budget"}
     | {"--seeds", "--seed", "--replay", "--keep", "--jobs"}
 )
 

@@ -17,7 +17,8 @@ from ..edge.config.discover import Scope
 from ..model.budget import Budget, server_order
 from ..model.config import Config, ConfigState, ServerEntry
 from ..model.errors import UnknownTool
-from ..model.naming import PREFIX
+from ..model.naming import PREFIX, wire_name
+from ..model.plain import quoted
 from ..model.projection import project
 from ..model.snapshot import Snapshot, Why
 from ..model.status import ServerStatus, ToolDef
@@ -25,7 +26,7 @@ from ..model.why import WhyServer, each_why, why, why_server
 from .configs import load
 from .errors import CliError, Exit, diagnose
 from .interrupt import run
-from .names import by_wire_name, mentioned, near_tool, subject
+from .names import also_named, by_wire_name, listed, mentioned, near_tool, no_tool, subject
 from .options import host_options
 from .render import print_json, print_text
 from .showing import why_not_ready
@@ -65,7 +66,7 @@ def explain_name(
         `Exit.OK` when it is answered; `Exit.SERVER` when it is, but a server that should run is not ready.
 
     Raises:
-        CliError: the server has no such tool, or the profile is unknown.
+        CliError: the server has no such tool, ``SERVER/`` is not one, or the profile is unknown.
         UnknownServer, UnknownTool: there is none of that name.
         ConfigError: the config cannot be read.
     """
@@ -74,10 +75,12 @@ def explain_name(
     entry: ServerEntry | None = None
     bare: str | None = None
     if mentioned(config, name) is not None or not name.startswith(PREFIX):
-        entry, bare = subject(config, name, None)
+        entry, bare = subject(config, name, None, nameless=True)
         answer = _from_config(entry, bare, options)
         if answer is not None:
-            return _print(config, answer, as_json)
+            if bare == "" and bare not in listed(entry):
+                raise no_tool(name)  # more likely a slip than a tool that nobody can tell is there
+            return _print(config, answer, name, as_json)
     elif config.error is not None:
         raise config.error  # the server may be in there
 
@@ -87,7 +90,9 @@ def explain_name(
             answer, asked, others = await _by_wire_name(config, name, options, until)
         else:
             answer, asked, others = await _in_stages(config, entry, bare, options, until)
-        code = _print(config, answer, as_json)
+        if bare == "" and answer.missing:
+            raise no_tool(name)
+        code = _print(config, answer, name, as_json)
         for line in others:
             diagnose(line)
         return code if asked and not others else Exit.SERVER
@@ -110,6 +115,7 @@ class _Answer:
             self.tools = [about for state, _, about in each_why(snapshot, now) if state.name == server]
         there = snapshot.model.server(server)
         self.listed = there is not None and there.list_state != "none"
+        self.missing = self.listed and self.tool is not None and self.tool.verdict == "unknown"
         self.verdicts = {each.verdict for each in ([self.tool] if self.tool is not None else self.tools)}
 
 
@@ -188,12 +194,14 @@ def _unready(snapshot: Snapshot, servers: list[ServerEntry] | tuple[ServerEntry,
     ]
 
 
-def _print(config: Config, answer: _Answer, as_json: bool) -> Exit:
+def _print(config: Config, answer: _Answer, name: str, as_json: bool) -> Exit:
     tool = answer.tool
-    if tool is not None and tool.verdict == "unknown" and answer.listed:
+    if tool is not None and answer.missing:
         raise CliError(Exit.USAGE, str(tool))
+    also = also_named(config, name) if tool is None else None
     if as_json:
-        print_json({"schema": SCHEMA, "config": config.path, **_json(answer)})
+        more = {} if tool is not None else {"also": None if also is None else f"{also[0].name}/{also[1]}"}
+        print_json({"schema": SCHEMA, "config": config.path, **_json(answer), **more})
     elif tool is not None:
         print_text(str(tool))
     else:
@@ -201,7 +209,18 @@ def _print(config: Config, answer: _Answer, as_json: bool) -> Exit:
         for each in answer.tools:
             if each.verdict != "on_wire" or each.mended:
                 print_text(str(each))
+        if also is not None:
+            print_text(_also(name, *also))
     return Exit.OK
+
+
+def _also(name: str, entry: ServerEntry, bare: str) -> str:
+    """That the name of a server is also that of a tool, and how that one is asked for."""
+    wire = wire_name(entry.name, bare)
+    form = f"{entry.name}/{bare}"
+    what, other = ("wire name", form) if name == wire else ("name", wire)
+    tool = f"tool {quoted(bare)} of server {quoted(entry.name)}"
+    return f"{quoted(name)} is also the {what} of {tool}, if it has one: ask for it as {quoted(other)}"
 
 
 def _json(answer: _Answer) -> dict[str, Any]:

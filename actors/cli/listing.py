@@ -77,14 +77,14 @@ def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool 
         diagnose(error)
     for entry in () if quiet else config.servers:
         if _state(entry) == "untrusted":
-            never = unapprovable(entry)
-            diagnose(f"server {entry.name!r}: {how_to_trust(entry.name) if never is None else f'untrusted — {never}'}")
+            diagnose(f"server {entry.name!r}: {how_to_trust(entry)}")
     return Exit.CONFIG if invalid else Exit.OK
 
 
-def how_to_trust(name: str) -> str:
-    """What is said of a server that a project brings and nobody approved."""
-    return f"untrusted — run `playbill trust {shlex.quote(name)}`"
+def how_to_trust(entry: ServerEntry) -> str:
+    """What is said of a server that a project brings and nobody approved, or nobody can."""
+    never = unapprovable(entry)
+    return f"untrusted — {never or f'run `playbill trust {shlex.quote(entry.name)}`'}"
 
 
 def kind(entry: ServerEntry) -> str:

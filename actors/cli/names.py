@@ -11,7 +11,17 @@ from ..model.nearest import nearest
 from ..model.snapshot import PluginModel
 from .errors import CliError, Exit
 
-__all__ = ["by_wire_name", "listed", "mentioned", "near_tool", "origin_of", "subject", "unknown"]
+__all__ = [
+    "also_named",
+    "by_wire_name",
+    "listed",
+    "mentioned",
+    "near_tool",
+    "no_tool",
+    "origin_of",
+    "subject",
+    "unknown",
+]
 
 
 def origin_of(config: Config, name: str) -> tuple[ServerEntry, str] | None:
@@ -60,13 +70,23 @@ def mentioned(config: Config, name: str) -> tuple[ServerEntry, str | None] | Non
     return (entry, None) if entry is not None else origin_of(config, name) or _by_listed_name(config.servers, name)
 
 
-def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, str | None]:
+def also_named(config: Config, name: str) -> tuple[ServerEntry, str] | None:
+    """The tool that a name would be of, were it not a server's own name; None when there is none, or no such server.
+
+    A project's config may name a server as it likes, also like the wire name of another one's tool.
+    """
+    found = None if config.get(name) is None else origin_of(config, name) or _by_listed_name(config.servers, name)
+    return found if found is not None and (found[1] or "" in listed(found[0])) else None
+
+
+def subject(config: Config, name: str, tool: str | None, *, nameless: bool = False) -> tuple[ServerEntry, str | None]:
     """The server, or the tool of it, that is meant.
 
     Args:
         config: the servers.
         name: a server; or, without ``tool``, one tool: ``SERVER/TOOL``, or its wire name.
         tool: the tool, by bare or wire name.
+        nameless: ``SERVER/`` is the tool whose name is empty, not a slip.
 
     Returns:
         The entry, and the tool's bare name or None for the whole server.
@@ -82,13 +102,13 @@ def subject(config: Config, name: str, tool: str | None) -> tuple[ServerEntry, s
         if entry is None:
             raise unknown(config, name, nearest(name, names))
         if not tool:
-            raise _no_tool(f"{name}/")
+            raise no_tool(f"{name}/")
         own = origin_of(Config((entry,)), tool) if tool.startswith("mcp__") else None
         return own or _by_listed_name([entry], tool) or (entry, tool)
     found = mentioned(config, name)
     if found is not None:
-        if found[1] == "":
-            raise _no_tool(name)
+        if found[1] == "" and not nameless:
+            raise no_tool(name)
         return found
     if name.startswith("mcp__"):
         raise CliError(Exit.USAGE, f"which tool {name!r} is, only its server can tell: name it SERVER/TOOL")
@@ -115,7 +135,8 @@ def near_tool(model: PluginModel, name: str) -> str | None:
     return nearest(name, [tool.wire_name for _, tool in tools])
 
 
-def _no_tool(name: str) -> CliError:
+def no_tool(name: str) -> CliError:
+    """What is raised of a ``SERVER/`` that is no tool."""
     return CliError(Exit.USAGE, f"{name!r} names no tool: write SERVER/TOOL, or only the server")
 
 

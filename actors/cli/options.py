@@ -10,7 +10,16 @@ from cyclopts import Parameter
 
 from .errors import CliError, Exit
 
-__all__ = ["CatalogOptions", "ChaosOptions", "DemoOptions", "EditOptions", "Options", "Scope", "host_options"]
+__all__ = [
+    "CatalogOptions",
+    "ChaosOptions",
+    "DemoOptions",
+    "EditOptions",
+    "Options",
+    "RunOptions",
+    "Scope",
+    "host_options",
+]
 
 Scope = Literal["project", "user"]
 
@@ -88,16 +97,32 @@ class Options(EditOptions):
     ] = None
 
 
+_Profile = Annotated[
+    str | None,
+    Parameter(help="What the catalog is made for: openai, anthropic, gemini, … (portable: what all of them take)."),
+]
+_Budget = Annotated[int | None, Parameter(validator=_amount, help="How many tools are sent at most (100).")]
+
+
 @Parameter(name="*")
 @frozen(kw_only=True)
 class CatalogOptions(Options):
     """The options of the verbs that show what is sent to the model."""
 
-    profile: Annotated[
-        str | None,
-        Parameter(help="What the catalog is made for: openai, anthropic, gemini, … (portable: what all of them take)."),
+    profile: _Profile = None
+    budget: _Budget = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class RunOptions(EditOptions):
+    """The options of the verb that goes on until it is ended."""
+
+    profile: _Profile = None
+    budget: _Budget = None
+    watch: Annotated[
+        bool | None, Parameter(show_default=False, help="Whether to reload by itself when the config changes (yes).")
     ] = None
-    budget: Annotated[int | None, Parameter(validator=_amount, help="How many tools are sent at most (100).")] = None
 
 
 @Parameter(name="*")

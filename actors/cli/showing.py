@@ -10,6 +10,7 @@ from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.config import Config
 from ..model.frozen import thaw
+from ..model.plain import LONGEST_NAME, flat, short
 from ..model.snapshot import PluginModel, ServerState, Snapshot
 from ..model.why import each_why
 from .configs import load
@@ -88,9 +89,9 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
     unread = [model.config_error] if model.config_error else []
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
     untrusted = [
-        f"server {server.name!r} comes with the project and is not started: {how_to_trust(server.name)}"
-        for server in model.servers
-        if server.phase == "untrusted"
+        f"server {entry.name!r} comes with the project and is not started: {how_to_trust(entry)}"
+        for server, entry in ((server, config.get(server.name)) for server in model.servers)
+        if entry is not None and server.phase == "untrusted"
     ]
     empty = [] if model.servers else ["there are no servers in the config"]
     if quiet:
@@ -123,16 +124,23 @@ def _print_tools(snapshot: Snapshot, now: float) -> None:
         count = f"{sent} of {len(server.tools)}" if server.tools or server.list_state != "none" else ""
         pid = "" if server.pid is None else str(server.pid)
         servers.append(
-            (server.name, server.phase, count, pid, str(server.restarts or ""), server.error or server.list_error or "")
+            (
+                short(server.name),
+                server.phase,
+                count,
+                pid,
+                str(server.restarts or ""),
+                server.error or server.list_error or "",
+            )
         )
     print_table(columns_used(("SERVER", "PHASE", "ON THE WIRE", "PID", "RESTARTS", "ERROR"), servers, keep=3))
     tools = [
         (
             tool.wire_name,
-            f"{server.name}/{tool.bare}",
+            _tool_label(server.name, tool.bare),
             tool.verdict,
             why.reason or "",
-            "; ".join(tool.mended),
+            flat("; ".join(tool.mended)),
             summary(tool.description),
         )
         for server, tool, why in each_why(snapshot, now)
@@ -140,6 +148,14 @@ def _print_tools(snapshot: Snapshot, now: float) -> None:
     if tools:
         print()
         print_table(columns_used(("WIRE NAME", "TOOL", "VERDICT", "REASON", "MENDED", "DESCRIPTION"), tools, keep=3))
+
+
+def _tool_label(server: str, bare: str) -> str:
+    """``SERVER/TOOL``; of a huge one the beginnings of both, as one such name makes every row that wide."""
+    if len(server) + len(bare) < LONGEST_NAME:
+        return f"{server}/{bare}"
+    head = short(server, LONGEST_NAME // 2)
+    return f"{head}/{short(bare, LONGEST_NAME - len(head) - 1)}"
 
 
 def _tools_json(config: Config, snapshot: Snapshot, now: float) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from .errors import CliError, Exit
-from .options import CatalogOptions, ChaosOptions, DemoOptions, EditOptions, Options
+from .options import CatalogOptions, ChaosOptions, DemoOptions, EditOptions, Options, RunOptions
 
 __all__ = ["app"]
 
 _OPTIONS, _CATALOG, _EDIT, _DEMO, _CHAOS = Options(), CatalogOptions(), EditOptions(), DemoOptions(), ChaosOptions()
+_RUN = RunOptions()
 
 app = App(
     name="playbill",
@@ -107,6 +108,31 @@ def call(
 
     return call_tool(
         options.config, name, arguments, scope=options.scope, as_json=options.json, timeout=options.timeout
+    )
+
+
+@app.command
+def run(
+    *command: Annotated[
+        str, Parameter(name="COMMAND", help="A program to run meanwhile, behind --; the host ends with it.")
+    ],
+    options: RunOptions = _RUN,
+) -> int:
+    """Keep the servers running and tell every change of the catalog, until Ctrl-C; the config is watched.
+
+    Example: playbill run -- sleep 60
+    """
+    from .running import run_host
+
+    return run_host(
+        options.config,
+        command,
+        scope=options.scope,
+        as_json=options.json,
+        quiet=options.quiet,
+        watch=options.watch,
+        profile=options.profile,
+        budget=options.budget,
     )
 
 

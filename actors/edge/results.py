@@ -10,10 +10,16 @@ import attrs
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, TextContent
 
-__all__ = ["error_result", "to_result"]
+__all__ = ["error_result", "ready", "to_result"]
 
 _LONGEST_ERROR = 4_000
 """Characters of a tool error that are passed on."""
+
+
+def ready() -> None:
+    """Import what results are made of; the first time that may take a second."""
+    import mcp_types  # noqa: F401
+    import pydantic_core  # noqa: F401
 
 
 def to_result(value: Any) -> CallToolResult:

@@ -10,6 +10,7 @@ one of its arguments. So the adapter is made of a stand-in with the same signatu
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any, get_type_hints, overload
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import ArgsKwargs
+from pydantic_core import ArgsKwargs, PydanticSerializationError, to_jsonable_python
 
 from ..model.native import Bind, NativeTool
 from ..model.nearest import nearest
@@ -35,6 +36,17 @@ class _Schema(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def encode_default(self, dft: Any) -> Any:
+        encoded = super().encode_default(dft)
+        # JSON has no NaN and no infinities: pydantic leaves one as it is, and makes null of one inside a default.
+        try:
+            exact = to_jsonable_python(dft, inf_nan_mode="constants", fallback=lambda _: None)
+            for each in (encoded, exact):
+                json.dumps(each, allow_nan=False, ensure_ascii=False).encode()
+        except Exception:
+            raise PydanticSerializationError("it holds a number, or text, that JSON does not have") from None
+        return encoded
 
     def emit_warning(self, kind: Any, detail: str) -> None:
         return

@@ -30,6 +30,7 @@ __all__ = [
     "allot",
     "cap_in_force",
     "counted_text",
+    "same_count",
     "server_order",
     "slots",
     "token_cost",
@@ -86,6 +87,16 @@ def slots(cap: int | None, natives: int) -> int | None:
         natives: how much the native tools use up.
     """
     return None if cap is None else max(0, cap - natives)
+
+
+def same_count(one: Count | None, other: Count | None) -> bool:
+    """Whether two tokenizers are one. A bound method is a new object at each mention, equal to the last one."""
+    if one is other:
+        return True
+    try:
+        return bool(one == other)
+    except Exception:
+        return False  # counting once more is no harm
 
 
 def counted_text(tool: WireTool) -> str:

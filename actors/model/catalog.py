@@ -21,7 +21,9 @@ class Catalog:
         version: of the snapshot in which this catalog took the place of another one.
         tools: what is sent.
         trimmed: the victims of the budget, the first to go first.
-        digest: hex SHA-256 of the tools' canonical JSON: equal if and only if the bytes are.
+        digest: hex SHA-256 of the tools' own hashes in this order, each of one tool's canonical JSON (keys sorted). Equal
+            if and only if the tools are, as JSON is compared; while one host lives the same tool is the same object, so that
+            then the bytes are equal too. Another run may meet a schema's keys in another order.
         profile: what it was made for.
     """
 

@@ -1,8 +1,14 @@
-"""Every error a `Host` raises. Each message is one clear line; none carries an expanded secret."""
+"""Every error a `Host` raises. Each message is one clear line; none carries an expanded secret.
+
+Names and reasons that come from servers are told without control characters and cut; the attributes have them as they are.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+from .plain import line as one_line
+from .plain import quoted
 
 __all__ = [
     "CallTimeout",
@@ -22,7 +28,7 @@ __all__ = [
 
 
 def _hint(near: str | None) -> str:
-    return f" (did you mean {near!r}?)" if near is not None else ""
+    return f" (did you mean {quoted(near)}?)" if near is not None else ""
 
 
 class PlaybillError(Exception):
@@ -93,7 +99,7 @@ class UnknownServer(PlaybillError):
         self.near = near
         self.file = file
         where = f" in {file}" if file else ""
-        super().__init__(f"no server named {name!r} is configured{where}{_hint(near)}")
+        super().__init__(f"no server named {quoted(name)} is configured{where}{_hint(near)}")
 
 
 class ServerExists(PlaybillError):
@@ -103,7 +109,7 @@ class ServerExists(PlaybillError):
         self.name = name
         self.file = file
         where = f" in {file}" if file else ""
-        super().__init__(f"a server named {name!r} is configured already{where} (pass replace to replace it)")
+        super().__init__(f"a server named {quoted(name)} is configured already{where} (pass replace to replace it)")
 
 
 class UnknownTool(PlaybillError):
@@ -113,8 +119,8 @@ class UnknownTool(PlaybillError):
         self.name = name
         self.near = near
         self.server = server
-        where = f"server {server!r} has no tool named" if server is not None else "no tool is named"
-        super().__init__(f"{where} {name!r}{_hint(near)}")
+        where = f"server {quoted(server)} has no tool named" if server is not None else "no tool is named"
+        super().__init__(f"{where} {quoted(name)}{_hint(near)}")
 
 
 class ToolNotOffered(PlaybillError):
@@ -123,7 +129,7 @@ class ToolNotOffered(PlaybillError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
-        super().__init__(f"tool {name!r} is not offered: {reason}")
+        super().__init__(f"tool {quoted(name)} is not offered: {one_line(reason)}")
 
 
 class ServerUnavailable(PlaybillError):
@@ -132,7 +138,7 @@ class ServerUnavailable(PlaybillError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
-        super().__init__(f"server {name!r} is unavailable: {reason}")
+        super().__init__(f"server {quoted(name)} is unavailable: {one_line(reason)}")
 
 
 class ServerDied(PlaybillError):
@@ -141,7 +147,7 @@ class ServerDied(PlaybillError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
-        super().__init__(f"server {name!r} died during the call: {reason}")
+        super().__init__(f"server {quoted(name)} died during the call: {one_line(reason)}")
 
 
 class CallTimeout(PlaybillError):
@@ -150,7 +156,7 @@ class CallTimeout(PlaybillError):
     def __init__(self, name: str, seconds: float) -> None:
         self.name = name
         self.seconds = seconds
-        super().__init__(f"tool {name!r} did not answer within {seconds:.3g} s")
+        super().__init__(f"tool {quoted(name)} did not answer within {seconds:.3g} s")
 
 
 class OperationTimeout(PlaybillError):

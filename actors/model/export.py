@@ -40,17 +40,34 @@ def _flaws(tools: Sequence[WireTool], made_for: Profile, wanted: Profile) -> Ite
             yield tool, reason
 
 
+def _to_ask_for(wanted: Profile) -> str:
+    """The name of a profile whose catalogs the wanted one takes.
+
+    A provider in strict mode has none of its own in the table where another one's rules are the same.
+    """
+    for each in (PROFILES.get(wanted.name), *PROFILES.values()):
+        if (
+            each is not None
+            and each.strict == wanted.strict
+            and each.tool_name == wanted.tool_name
+            and each.schema.covers(wanted.schema)
+        ):
+            return each.name
+    return wanted.name
+
+
 def _mismatch(
     provider: str, made_for: Profile, wanted: Profile, flaws: Sequence[tuple[WireTool, str]], count: int
 ) -> ProfileMismatch:
     said, cure = [], []
+    profile = _to_ask_for(wanted)
     if flaws:
         named = "; ".join(f"{tool.wire_name!r}: {reason}" for tool, reason in flaws[:_NAMED])
         more = f"; and {len(flaws) - _NAMED} more" if len(flaws) > _NAMED else ""
         said.append(f"would refuse {len(flaws)} of {count} tools ({named}{more})")
         natives = sum(tool.server is None for tool, _ in flaws)
         if natives < len(flaws):
-            cure.append(f"open the host or a view with profile={wanted.name!r}")
+            cure.append(f"open the host or a view with profile={profile!r}")
         if natives:
             cure.append(f"mend the {natives} of them that are native, which are sent as they are given")
     if wanted.max_tools is not None and count > wanted.max_tools:
@@ -58,7 +75,7 @@ def _mismatch(
         cure.append(f"have a budget of {wanted.max_tools} or less")
     message = f"{provider!r} {' and '.join(said)}; the catalog was made for {made_for.name!r}: {', and '.join(cure)}"
     pairs = tuple((tool.wire_name, reason) for tool, reason in flaws)
-    return ProfileMismatch(message, provider=provider, profile=wanted.name, flaws=pairs)
+    return ProfileMismatch(message, provider=provider, profile=profile, flaws=pairs)
 
 
 def export(

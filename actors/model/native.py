@@ -48,7 +48,7 @@ class NativeTool:
         name: its wire name; may not begin with ``mcp__``.
         description: for the model.
         input_schema: JSON Schema of its arguments; the root is an object.
-        handler: called with the arguments as keywords; sync (run in a worker thread) or async (in the caller's task).
+        handler: called with the arguments as keywords; sync (run in a worker thread) or async (in a child task).
         bind: checks the arguments and turns them into the handler's; None: they are its keywords as they are.
 
     Raises:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from attrs import evolve, field, frozen
+from attrs.validators import ge, optional
 
 from .nearest import nearest
 
@@ -46,6 +47,8 @@ class SchemaRules:
         untyped: a schema whose ``enum``, ``const``, ``properties`` or ``items`` says its type may do without ``type``.
         bare_arrays: an array may do without ``items``.
         loose_required: ``required`` may name what is no property.
+        any_pattern: a regular expression may be of any kind; else it has no lookaround and the like, and compiles.
+        stray_values: ``enum`` and ``const`` may list values that are not of the ``type`` beside them.
         property_name: what the name of a property matches as a whole (a regular expression); None: anything.
         deep_names: ``property_name`` holds below the root too.
         max_depth: levels of schemas that may lie in one another, the root being the first; None: no limit.
@@ -62,6 +65,8 @@ class SchemaRules:
     untyped: bool = True
     bare_arrays: bool = True
     loose_required: bool = True
+    any_pattern: bool = True
+    stray_values: bool = True
     property_name: str | None = None
     deep_names: bool = False
     max_depth: int | None = None
@@ -93,6 +98,8 @@ _FLAGS = (
     "untyped",
     "bare_arrays",
     "loose_required",
+    "any_pattern",
+    "stray_values",
 )
 _LIMITS = ("max_depth", "max_properties", "max_enum", "max_text")
 
@@ -110,6 +117,8 @@ class Profile:
         max_tools: how many tools a request may have; None: no limit stated.
         tool_name: what a tool's name matches as a whole (a regular expression).
         description: a tool must have a description that is not empty.
+        max_description: how many characters of it are sent, at least 1; what is longer is cut. None, as in every profile here:
+            all of them. OpenAI refused more than 1,024 in 2025 (docs/profiles.md), and not everywhere.
         schema: what an input schema may hold.
         strict: input schemas are those of OpenAI's strict mode: every property required, no others; what was optional
             may be null, and a null that the model sends for it is left out of the call.
@@ -121,6 +130,7 @@ class Profile:
     max_tools: int | None = None
     tool_name: str = r"[A-Za-z0-9_-]{1,64}"
     description: bool = False
+    max_description: int | None = field(default=None, validator=optional(ge(1)))
     schema: SchemaRules = field(factory=SchemaRules)
     strict: bool = False
     refused: tuple[Refused, ...] = ()
@@ -160,6 +170,8 @@ _STRICT_RULES: dict[str, Any] = {
     "untyped": False,
     "bare_arrays": False,
     "loose_required": False,
+    "any_pattern": False,
+    "stray_values": False,
 }
 _STRICT_LIMITS: dict[str, Any] = {"max_depth": 10, "max_properties": 5_000, "max_enum": 1_000, "max_text": 120_000}
 _STRICT_SOURCE = "OpenAI, guide to structured outputs, supported schemas (depth, counts, keywords), 2026-11"
@@ -167,10 +179,18 @@ _STRICT_SOURCE = "OpenAI, guide to structured outputs, supported schemas (depth,
 _KEY = r"[A-Za-z0-9_.-]{1,64}"
 """What Anthropic's servers answer with when a property is called otherwise."""
 
-_OPENAI = SchemaRules(root_unions=False, properties_key=False, malformed=False, bare_arrays=False)
+_OPENAI = SchemaRules(
+    root_unions=False, properties_key=False, malformed=False, bare_arrays=False, any_pattern=False, stray_values=False
+)
 _ANTHROPIC = SchemaRules(root_unions=False, malformed=False, property_name=_KEY)
 _GEMINI = SchemaRules(
-    root_unions=False, malformed=False, booleans=False, untyped=False, bare_arrays=False, loose_required=False
+    root_unions=False,
+    malformed=False,
+    booleans=False,
+    untyped=False,
+    bare_arrays=False,
+    loose_required=False,
+    stray_values=False,
 )
 
 PORTABLE = Profile(
@@ -187,6 +207,8 @@ PORTABLE = Profile(
         untyped=False,
         bare_arrays=False,
         loose_required=False,
+        any_pattern=False,
+        stray_values=False,
         property_name=_KEY,
         deep_names=True,
     ),
@@ -198,7 +220,7 @@ _OPENAI_CHAT = Profile(
     max_tools=128,
     schema=_OPENAI,
     source="openai 3.57.0 FunctionDefinition (name); array_above_max_length (128); zed#42393 and langchainjs#9804 (root "
-    "unions); apify-mcp-server#36 (items), 2026-11",
+    "unions); apify-mcp-server#36 (items); litellm#40485, vercel/ai#21037 (regular expressions), 2026-11",
 )
 
 PROFILES: dict[str, Profile] = {

@@ -1,36 +1,34 @@
-"""The projection of one server: its row before the budget has cut, and after.
+"""One server on its way through the projection, as a value: its row before the budget has cut, and after.
 
-Two stages: a `Row` depends on the server's own entry and status alone; a `Shown`, kept in its row, on how many of its tools
-the budget keeps as well. Between them a row may be narrowed to another one, by what a view leaves out (`Row.without`) and by
-tools too large for any budget (`Row.within`). Nothing here raises: what an entry or a status makes raise becomes the error
-of its row.
+Two stages: a `Row` depends on the server's own entry and status alone (`facts.make_row`); a `Shown`, kept in its row, on how
+many of its tools the budget keeps as well. Between them a row may be narrowed to another one, by what a view leaves out
+(`Row.without`) and by tools too large for any budget (`Row.within`).
 
 Host and views share rows. A row only ever adds to what it remembers, so that sharing changes no result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from .budget import Count, same_count
 from .config import ServerEntry
-from .mask import mask_args, mask_text, mask_url
-from .naming import wire_name
-from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of
 from .profile import Profile
-from .snapshot import Phase, ServerState, ToolState
+from .snapshot import ServerState, ToolState
 from .status import ServerStatus, ToolDef
-from .tool import Tool, make_tools, one_line
+from .tool import Tool
 from .wire import ToolRef, WireTool
 
-__all__ = ["Block", "Row", "Shown", "Sizes", "make_row"]
+__all__ = ["Block", "Row", "Shown", "Sizes"]
 
-_CUTS_KEPT = 4  # cuts a row remembers: toggling to and fro moves the cut between two
-_NARROWED_KEPT = 4  # what a row remembers of views and budgets that narrow it
+_CUTS_KEPT = 16  # cuts a row remembers: toggling to and fro moves the cut between two, each view has its own
+_NARROWED_KEPT = 16  # what a row remembers of views and budgets that narrow it
+_COUNTS_KEPT = 16  # tokenizers whose counts a row remembers
 
 
 @frozen(eq=False)
@@ -70,7 +68,6 @@ class Sizes:
     largest: int
 
 
-_BY_BARE = attrgetter("ref.bare")
 _BY_WIRE_NAME = attrgetter("wire.wire_name")
 
 
@@ -106,24 +103,24 @@ class Row:
     other_victims: tuple[ToolRef, ...] = field(init=False)
     _whole: Shown | None = field(init=False, default=None)
     _cuts: dict[tuple[int, int, str], Shown] = field(init=False, factory=dict)
-    _sizes: tuple[Callable[[str], int] | None, Sizes] | None = field(init=False, default=None)
+    _sizes: list[tuple[Count | None, Sizes]] = field(init=False, factory=list)
     _without: dict[tuple[frozenset[str] | None, str], Row] = field(init=False, factory=dict)
-    _within: tuple[Callable[[str], int] | None, int, int, Row] | None = field(init=False, default=None)
+    _within: list[tuple[Count | None, int, int, Row]] = field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
         # The first to go first, so that what the budget drops of a list is a beginning of this.
         self.pinned_victims = tuple(tool.ref for tool in reversed(self.pinned))
         self.other_victims = tuple(tool.ref for tool in reversed(self.others))
 
-    def sizes(self, count: Callable[[str], int] | None) -> Sizes:
+    def sizes(self, count: Count | None) -> Sizes:
         """The tokens of the tools that the budget decides about.
 
         Args:
             count: a tokenizer, or None for the estimate.
         """
-        was = self._sizes
-        if was is not None and was[0] is count:
-            return was[1]
+        for counter, known in self._sizes:
+            if same_count(counter, count):
+                return known
         pinned = [tool.cost(count) for tool in self.pinned]
         others = [tool.cost(count) for tool in self.others]
         sizes = Sizes(
@@ -132,10 +129,12 @@ class Row:
             total=sum(pinned) + sum(others),
             largest=max(max(pinned, default=0), max(others, default=0)),
         )
-        self._sizes = (count, sizes)
+        if len(self._sizes) >= _COUNTS_KEPT:
+            del self._sizes[0]
+        self._sizes.append((count, sizes))
         return sizes
 
-    def within(self, count: Callable[[str], int] | None, cap: int, room: int) -> Row:
+    def within(self, count: Count | None, cap: int, room: int) -> Row:
         """This row without the tools that alone have more tokens than there is room for; itself when there are none.
 
         Args:
@@ -145,9 +144,9 @@ class Row:
         """
         if self.sizes(count).largest <= room:
             return self
-        was = self._within
-        if was is not None and was[0] is count and was[1:3] == (cap, room):
-            return was[3]
+        for counter, cap_then, room_then, row in self._within:
+            if (cap_then, room_then) == (cap, room) and same_count(counter, count):
+                return row
         fixed = tuple(
             done
             if done is not None or tool.cost(count) <= room
@@ -162,7 +161,9 @@ class Row:
             pinned_huge=tuple(tool.ref for tool in reversed(self.pinned) if tool.cost(count) > room),
             other_huge=tuple(tool.ref for tool in reversed(self.others) if tool.cost(count) > room),
         )
-        self._within = (count, cap, room, row)
+        if len(self._within) >= _NARROWED_KEPT:
+            del self._within[0]
+        self._within.append((count, cap, room, row))
         return row
 
     def without(self, hidden: frozenset[str] | None, reason: str) -> Row:
@@ -177,7 +178,7 @@ class Row:
         if found is None:
             found = self._narrowed(hidden, reason)
             if len(self._without) >= _NARROWED_KEPT:
-                self._without.clear()
+                del self._without[next(iter(self._without))]
             self._without[key] = found
         return found
 
@@ -215,7 +216,7 @@ class Row:
         if found is None:
             found = self._make(pinned, others, over)
             if len(self._cuts) >= _CUTS_KEPT:
-                self._cuts.clear()
+                del self._cuts[next(iter(self._cuts))]
             self._cuts[key] = found
         return found
 
@@ -239,142 +240,3 @@ def _too_large(cost: int, cap: int, room: int) -> str:
         return f"native tools alone fill the budget of {cap} tokens"
     left = f"the budget of {cap} tokens" if room == cap else f"the {room} that native tools leave of {cap} tokens"
     return f"alone it has {cost} tokens, more than {left}"
-
-
-def _excluded(entry: ServerEntry, bare: str) -> tuple[str, str | None, int | None]:
-    """Why the lists do not let a tool through, in words, and where that is written: the file and the line."""
-    line = entry.excluded_at(bare)
-    where = f"the entry {entry.name!r}"
-    if entry.source is not None:
-        where += f" ({entry.source}{'' if line is None else f':{line}'})"
-    said = f"excluded by {where}" if bare in entry.exclude else f"not in the include list of {where}"
-    return said, entry.source, line
-
-
-def _down(phase: Phase, error: str | None) -> str:
-    why = f": {error}" if error else ""
-    return {
-        "parked": f"its server is parked{why}",
-        "needs_auth": f"its server needs a login{why}",
-        "disabled": "its server is disabled",
-        "untrusted": "its server is not trusted yet",
-        "invalid": f"its server's entry cannot be used{why}",
-        "stopping": "its server is disabled and being stopped",
-    }[phase]
-
-
-def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
-    phase = phase_of(entry, status)
-    life, report = status.lifecycle, live_report(status)
-    connected = report is not None and report.connected
-    died = life is not None and not (life.first and connected)
-    return {
-        "name": entry.name,
-        "command": None if entry.command is None else mask_text(entry.command),
-        "args": mask_args(entry.args),
-        "url": None if entry.url is None else mask_url(entry.url),
-        "source": entry.source,
-        "connected": connected,
-        "phase": phase,
-        "error": error_of(phase, entry, status),
-        "list_error": None if report is None else report.list_error,
-        "list_state": list_state_of(status),
-        "restarts": 0 if life is None else life.restarts,
-        "next_retry_at": None if life is None else life.next_retry_at,
-        "attempt": None if life is None else life.attempt,
-        "generation": 0 if life is None else life.generation,
-        "pid": report.pid if connected and report is not None else None,
-        "protocol_version": report.protocol_version if connected and report is not None else None,
-        "stderr_tail": report.stderr_tail if died and report is not None else "",
-    }
-
-
-def _failed_facts(entry: ServerEntry, error: Exception) -> dict[str, Any]:
-    return {"name": entry.name, "phase": "invalid", "error": f"it cannot be shown: {one_line(error)}"}
-
-
-def _priority(entry: ServerEntry) -> float:
-    try:
-        return entry.priority if isinstance(entry.priority, int) else float(entry.priority)
-    except Exception:
-        return 0
-
-
-def _fixed(entry: ServerEntry, tool: Tool, down: str | None) -> ToolState | None:
-    """The state of a tool the budget has no say in, or None. The order of the questions is that of the verdicts."""
-    try:
-        bare = tool.wire.bare
-        enabled = entry.allows(bare)
-        if not enabled:
-            return tool.state(False, "excluded", *_excluded(entry, bare))
-        if down is not None:
-            return tool.state(True, "server_down", down)
-        if tool.flaw is not None:
-            return tool.state(True, "quarantined", str(tool.flaw))
-    except Exception as error:
-        return tool.state(False, "quarantined", f"its entry's lists cannot be used: {one_line(error)}")
-    return None
-
-
-def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
-    """What is known of the tools of a server that has not listed any: the excluded names."""
-    return tuple(
-        ToolState(
-            bare=bare,
-            enabled=entry.allows(bare),
-            wire_name=wire_name(entry.name, bare),
-            verdict="excluded",
-            reason=reason,
-            file=file,
-            line=line,
-        )
-        for bare in dict.fromkeys(entry.exclude)
-        for reason, file, line in (_excluded(entry, bare),)
-    )
-
-
-def make_row(entry: ServerEntry, status: ServerStatus, profile: Profile, old: Row | None = None) -> Row:
-    """Everything about a server that does not depend on the others. Total: it never raises.
-
-    Args:
-        entry: as configured.
-        status: what is known of it.
-        profile: what its tools are judged for.
-        old: its row before; what is the same in it is used again.
-    """
-    tools: tuple[Tool, ...] = ()
-    extra: tuple[ToolState, ...] = ()
-    try:
-        facts = _facts(entry, status)
-        if status.tools is None:
-            extra = _unlisted(entry)
-    except Exception as error:
-        facts = _failed_facts(entry, error)
-    try:
-        if status.tools is not None:
-            known = old is not None and old.advertised is status.tools and old.profile == profile
-            before = () if old is None else old.tools
-            tools = before if known else make_tools(entry.name, status.tools, profile, before)
-    except Exception as error:
-        facts = _failed_facts(entry, error)
-    phase: Phase = facts["phase"]
-    down = _down(phase, facts["error"]) if phase in DOWN_PHASES else None
-    fixed = tuple(_fixed(entry, tool, down) for tool in tools)
-    open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
-    try:
-        pins = frozenset(entry.pin)
-    except Exception:
-        pins = frozenset()
-    return Row(
-        entry=entry,
-        status=status,
-        profile=profile,
-        advertised=status.tools,
-        priority=_priority(entry),
-        tools=tools,
-        facts=facts,
-        fixed=fixed,
-        extra=extra,
-        pinned=tuple(tool for tool in open_ if tool.ref.bare in pins),
-        others=tuple(tool for tool in open_ if tool.ref.bare not in pins),
-    )

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from .catalog import Catalog
 from .frozen import FrozenDict, freeze
+from .plain import label, quoted
 from .status import ListState
 
 __all__ = [
@@ -184,9 +185,9 @@ class PluginModel:
         return tuple(sorted((each for each in wants if each[1]), key=lambda each: -each[1])[:count])
 
     def budget_details(self) -> str | None:
-        """A second line to `budget_warning`: the largest servers, or None when there is no warning or no server."""
+        """A second line to `budget_warning`: the largest servers, huge names cut; None without a warning or a server."""
         largest = self.largest() if self.over_budget() else ()
-        return f"mostly from {', '.join(f'{name} ({count})' for name, count in largest)}" if largest else None
+        return f"mostly from {', '.join(f'{label(name)} ({count})' for name, count in largest)}" if largest else None
 
     def limit_warning(self) -> str | None:
         """The warning that the number of tools the profile takes is near, or was to be exceeded; None: neither.
@@ -195,7 +196,7 @@ class PluginModel:
         """
         if self.limit is None:
             return None
-        takes = f"the {self.limit} tools that profile {self.profile!r} takes"
+        takes = f"the {self.limit} tools that profile {quoted(self.profile)} takes"
         if self.native_count > self.limit:
             return f"{self.native_count} native tools are more than {takes}: it will refuse every request"
         said = []

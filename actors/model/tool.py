@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from attrs import define, field
 
-from .budget import token_cost
+from .budget import same_count, token_cost
 from .frozen import FrozenDict
 from .mask import mask_text
 from .naming import wire_name
@@ -22,12 +22,15 @@ from .snapshot import ToolState, Verdict
 from .status import ToolDef
 from .wire import ToolRef, WireTool
 
-__all__ = ["Tool", "encode", "make_tools", "one_line", "prepare"]
+__all__ = ["Sent", "Tool", "encode", "make_tools", "nothing_sent", "one_line", "prepare"]
+
+Sent = Callable[[str], WireTool | None]
+"""From a wire name to the tool of that name in the catalog before, made for the same profile."""
 
 _NO_SCHEMA = FrozenDict()
-_STATES_KEPT = 8  # verdicts a tool remembers
-_COUNTS_KEPT = 4  # tokenizers whose count a tool remembers
-_PROFILES_KEPT = 4  # profiles a definition remembers what it is for
+_STATES_KEPT = 16  # verdicts a tool remembers
+_COUNTS_KEPT = 16  # tokenizers whose count a tool remembers
+_PROFILES_KEPT = 16  # profiles a definition remembers what it is for
 
 
 def encode(tool: WireTool) -> bytes:
@@ -69,11 +72,11 @@ class Tool:
     def cost(self, count: Callable[[str], int] | None) -> int:
         """Its tokens (`token_cost`), counted once with each tokenizer."""
         for counter, cost in self._costs:
-            if counter is count:
+            if same_count(counter, count):
                 return cost
         cost = token_cost(self.wire, count)
         if len(self._costs) >= _COUNTS_KEPT:
-            self._costs.clear()
+            del self._costs[0]
         self._costs.append((count, cost))
         return cost
 
@@ -161,7 +164,7 @@ def _prepared(server: str, bare: str, source: ToolDef, profile: Profile) -> Tool
         return _make_tool(server, bare, source, profile)
     made = _make_tool(server, bare, source, profile)
     if len(memo) >= _PROFILES_KEPT:
-        memo.clear()
+        del memo[next(iter(memo))]
     memo[profile] = made
     return made
 
@@ -189,19 +192,27 @@ def _make_tool(server: str, bare: str, source: ToolDef, profile: Profile) -> Too
     return Tool(source, profile, wire, shown, None, found.changes, digest, ToolRef(server, bare))
 
 
-def _same_or(tool: Tool, old: Tool | None) -> Tool:
-    if (
-        old is not None
-        and tool.digest
-        and old.digest == tool.digest
-        and old.profile == tool.profile
-        and old.changes == tool.changes
-    ):
-        # Advertised again, byte for byte: keep the objects, and with them the order in which a reader sees the keys.
+def _same_or(tool: Tool, old: Tool | None, sent: Sent) -> Tool:
+    """The tool with the objects that were sent before, if they are the same JSON.
+
+    So a reader goes on seeing the keys in the same order, and a provider the same bytes, whatever order they come in.
+    """
+    if not tool.digest:
+        return tool
+    if old is not None and old.profile == tool.profile:
+        if old.digest != tool.digest:
+            return tool
         again = Tool(tool.source, tool.profile, old.wire, tool.shown, None, tool.changes, tool.digest, old.ref)
         again._costs = old._costs  # of the same text
         return again
-    return tool
+    wire = sent(tool.wire.wire_name)
+    if wire is None or wire is tool.wire or wire.server is None or encode(wire) != tool.digest:
+        return tool
+    return Tool(tool.source, tool.profile, wire, tool.shown, None, tool.changes, tool.digest, tool.ref)
+
+
+def nothing_sent(wire_name: str) -> None:
+    """As `Sent`, where there was no catalog before."""
 
 
 def one_line(error: BaseException) -> str:
@@ -222,7 +233,11 @@ def _bare(source: ToolDef) -> str | None:
 
 
 def make_tools(
-    server: str, advertised: Iterable[ToolDef], profile: Profile, old: tuple[Tool, ...] = ()
+    server: str,
+    advertised: Iterable[ToolDef],
+    profile: Profile,
+    old: tuple[Tool, ...] = (),
+    sent: Sent = nothing_sent,
 ) -> tuple[Tool, ...]:
     """Judge, name and hash a server's tools, each by itself.
 
@@ -231,6 +246,7 @@ def make_tools(
         advertised: its list.
         profile: what they are judged for.
         old: what was made of its list before; what is the same is used again.
+        sent: asked for what is not in ``old``.
 
     Returns:
         In the order advertised; of tools with one name the first.
@@ -246,6 +262,6 @@ def make_tools(
                 flaw = Flaw("nameless", "name", "it has no name that is text")
                 tool = _flawed(server, f"(tool {place})", source, profile, flaw, _NO_SCHEMA)
             else:
-                tool = _same_or(_prepared(server, bare, source, profile), named.get(bare))
+                tool = _same_or(_prepared(server, bare, source, profile), named.get(bare), sent)
         made.setdefault(tool.wire.bare, tool)  # a name advertised twice is one tool: the first
     return tuple(made.values())

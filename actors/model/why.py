@@ -19,31 +19,17 @@ from attrs import frozen
 from .naming import PREFIX
 from .nearest import nearest
 from .phase import DOWN_PHASES
+from .plain import LONGEST_NAME, flat, quoted
 from .snapshot import Phase, ServerState, Snapshot, ToolState, Why
 from .wire import ToolRef
 
 __all__ = ["WhyServer", "each_why", "why", "why_server"]
 
-_LONGEST_NAME = 80
-_LONGEST_TEXT = 400
 _MENDED_TOLD = 3
-_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _quoted(name: str) -> str:
-    """A name as it is told: what cannot be seen of it spelled out, and a huge one cut."""
-    return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + _ELLIPSIS)
-
-
-def _flat(text: str) -> str:
-    """Words of somebody else's on one line, without control characters, and cut."""
-    text = " ".join(text[: 2 * _LONGEST_TEXT].split())
-    cut = text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + _ELLIPSIS
-    return "".join(char if char.isprintable() else " " for char in cut)
 
 
 def _hint(near: str | None) -> str:
-    return "" if near is None else f"; did you mean {_quoted(near)}?"
+    return "" if near is None else f"; did you mean {quoted(near)}?"
 
 
 def _plural(count: int, what: str) -> str:
@@ -65,7 +51,7 @@ def _in(seconds: float | None) -> str:
 
 def _command(verb: str, name: str) -> str:
     """The command that does it, if the name can be typed."""
-    return f" (`playbill {verb} {shlex.quote(name)}`)" if name.isprintable() and len(name) <= _LONGEST_NAME else ""
+    return f" (`playbill {verb} {shlex.quote(name)}`)" if name.isprintable() and len(name) <= LONGEST_NAME else ""
 
 
 def _after(server: ServerState, now: float | None) -> str:
@@ -88,7 +74,7 @@ def _after(server: ServerState, now: float | None) -> str:
 
 def _state(server: ServerState, now: float | None) -> str:
     """What a server that is not ready is doing: ``backing off after exit 1, attempt 2 of 5 in 3 s``."""
-    error = f" after {_flat(server.error)}" if server.error else ""
+    error = f" after {flat(server.error)}" if server.error else ""
     attempt = "" if server.attempt is None else f", attempt {server.attempt[0]} of {server.attempt[1]}"
     wait = _in(_retry_in(server, now)) if server.phase == "backing_off" else ""
     if wait and not attempt:
@@ -99,19 +85,19 @@ def _state(server: ServerState, now: float | None) -> str:
 def _doing(server: ServerState, now: float | None) -> str:
     """What state a server is in, why, and what comes next."""
     if server.phase in DOWN_PHASES:
-        error = f": {_flat(server.error)}" if server.error else ""
+        error = f": {flat(server.error)}" if server.error else ""
         state = f"{server.phase.replace('_', ' ')}{error}{_after(server, now)}"
     elif server.phase == "starting" and not server.error:
         state = "starting: " + ("its tools are not in yet" if server.connected else "it has not answered yet")
     else:
         state = _state(server, now)
-    return state + (f"; of its newest tool list: {_flat(server.list_error)}" if server.list_error else "")
+    return state + (f"; of its newest tool list: {flat(server.list_error)}" if server.list_error else "")
 
 
 def _mended(changes: tuple[str, ...]) -> str:
     if not changes:
         return ""
-    told = "; ".join(map(_flat, changes[:_MENDED_TOLD]))
+    told = "; ".join(map(flat, changes[:_MENDED_TOLD]))
     more = len(changes) - _MENDED_TOLD
     return f"; mended: {told}{f'; and {more} more' if more > 0 else ''}"
 
@@ -144,11 +130,11 @@ def _known(
 ) -> Why:
     """The answer about a tool that the model has."""
     more: dict[str, Any] = {}
-    reason = _flat(tool.reason or "")
+    reason = flat(tool.reason or "")
     state = "not on the wire"
     tail = ""
     if tool.verdict == "on_wire":
-        state = f"on the wire as {_quoted(tool.wire_name)}"
+        state = f"on the wire as {quoted(tool.wire_name)}"
         tail = _mended(tool.mended)
         if server.phase != "ready":
             more.update(error=server.error, retry_in=_retry_in(server, now))
@@ -162,7 +148,7 @@ def _known(
         state = "quarantined"
         more.update(rule=tool.rule, path=tool.path)
         if tool.rule:
-            reason = f"{reason} (rule {tool.rule}{f', at {_flat(tool.path)}' if tool.path else ''})"
+            reason = f"{reason} (rule {tool.rule}{f', at {flat(tool.path)}' if tool.path else ''})"
     elif not reason.startswith(_BEHIND) or (rank := ranks.get(ToolRef(server.name, tool.bare))) is None:
         reason = f"{reason}: raise the budget"
         more.update(budget=snapshot.model.token_budget)
@@ -171,7 +157,7 @@ def _known(
         by_tokens = snapshot.model.cut_by == "tokens"
         budget = snapshot.model.token_budget if by_tokens else snapshot.model.budget
         more.update(rank=rank, wanted=snapshot.model.wanted, budget=budget)
-    head = f"tool {_quoted(tool.bare)} of server {_quoted(server.name)} is {state}"
+    head = f"tool {quoted(tool.bare)} of server {quoted(server.name)} is {state}"
     on_wire = tool.verdict == "on_wire"
     return Why(
         server.name,
@@ -191,7 +177,7 @@ def _by_wire_name(snapshot: Snapshot, name: str) -> str | None:
         for server in snapshot.model.servers:
             for tool in server.tools:
                 if tool.wire_name == name:
-                    return f"that is the wire name of tool {_quoted(tool.bare)} of server {_quoted(server.name)}"
+                    return f"that is the wire name of tool {quoted(tool.bare)} of server {quoted(server.name)}"
         return None
     found = snapshot.catalog.tool(name)
     return "that is a native tool, which always ships" if found is not None and found.server is None else None
@@ -199,12 +185,12 @@ def _by_wire_name(snapshot: Snapshot, name: str) -> str | None:
 
 def _unknown_server(snapshot: Snapshot, name: str) -> tuple[str, str | None]:
     near = nearest(name, (each.name for each in snapshot.model.servers))
-    return f"no server named {_quoted(name)} is configured{_hint(near)}", near
+    return f"no server named {quoted(name)} is configured{_hint(near)}", near
 
 
 def _unknown(snapshot: Snapshot, server: ServerState, bare: str, now: float | None) -> Why:
     """The answer about a tool that its server is not known to have."""
-    head = f"server {_quoted(server.name)} "
+    head = f"server {quoted(server.name)} "
     if server.list_state == "none":
         reason = f"{head}has not listed its tools yet; it is {_doing(server, now)}"
         error = server.error or server.list_error
@@ -212,7 +198,7 @@ def _unknown(snapshot: Snapshot, server: ServerState, bare: str, now: float | No
     else:
         other = _by_wire_name(snapshot, bare)
         near = nearest(bare, (tool.bare for tool in server.tools)) if other is None else None
-        reason = f"{head}has no tool named {_quoted(bare)}{f'; {other}' if other else _hint(near)}"
+        reason = f"{head}has no tool named {quoted(bare)}{f'; {other}' if other else _hint(near)}"
         more = {"nearest": near}
     return Why(server.name, bare, "unknown", reason, reason=reason, **more)
 
@@ -236,7 +222,7 @@ def why(snapshot: Snapshot, server: str, bare: str, now: float | None = None) ->
         reason, near = _unknown_server(snapshot, server)
         other = _by_wire_name(snapshot, bare)
         if other is not None:
-            reason = f"{reason}; as for {_quoted(bare)}, {other}"
+            reason = f"{reason}; as for {quoted(bare)}, {other}"
         return Why(server, bare, "unknown", reason, reason=reason, nearest=near)
     tool = there.tool(bare)
     if tool is None:
@@ -320,7 +306,7 @@ def why_server(snapshot: Snapshot, name: str, now: float | None = None) -> WhySe
     return WhyServer(
         server=name,
         phase=server.phase,
-        sentence=f"server {_quoted(name)} is {_doing(server, now)}{f'; {counted}' if counted else ''}",
+        sentence=f"server {quoted(name)} is {_doing(server, now)}{f'; {counted}' if counted else ''}",
         error=server.error or server.list_error,
         retry_in=_retry_in(server, now),
         tools=tools,

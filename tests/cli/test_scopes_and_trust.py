@@ -79,6 +79,9 @@ def test_a_broken_file_of_one_scope_is_named_and_the_other_is_listed(
     assert done.stderr.startswith(f"playbill: {project}:1:")
     done = playbill("disable", "nera")
     assert done.returncode == 3, "it may be in the file that cannot be read"
+    done = playbill("why", "mcp__nera__x")
+    assert (done.returncode, done.stdout) == (3, ""), "its server may be in there"
+    assert done.stderr.startswith(f"playbill: {project}:1:")
     before = user.read_text()
     for words in (["disable", "far"], ["remove", "far"], ["disable", "far/t"], ["add", "far", "--replace", "--", "x"]):
         done = playbill(*words)

@@ -96,6 +96,22 @@ def test_tools_lists_every_tool_with_wire_name_and_verdict(
     assert "\x1b" not in done.stdout
 
 
+def test_one_huge_name_does_not_make_every_row_as_wide(inside: Playbill, write_config: WriteConfig) -> None:
+    code = (
+        "from playbill.actors.servers._stdio import Tool, serve\n"
+        "serve('s', 'S', '', [Tool(name, '', 'Says.', {}, (), str) for name in ('ok', 't' * 5000)])\n"
+    )
+    config = write_config(
+        **{"s": {"command": sys.executable, "args": ["-c", code]}, "s" * 300: {"command": "none", "disabled": True}}
+    )
+    rows = inside("tools", "--config", config).stdout.splitlines()
+    assert max(map(len, rows)) < 400
+    assert any(f"  s/{'t' * 97}\N{HORIZONTAL ELLIPSIS}  " in row for row in rows)
+    assert any("  s/ok  " in row for row in rows)
+    tools = json.loads(inside("tools", "--config", config, "--json").stdout)["servers"][0]["tools"]
+    assert [tool["tool"] for tool in tools] == ["ok", "t" * 5000]
+
+
 def test_tools_as_json_and_nothing_else_on_stdout(
     inside: Playbill, write_config: WriteConfig, entry: Entry, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playbill.actors.model.naming import wire_name
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
 WriteConfig = Callable[..., Path]
@@ -160,6 +161,58 @@ def test_a_name_of_nothing_exits_2_with_the_nearest_one(
     assert done.stderr == f"playbill: {said.format(config=config)}\n"
 
 
+def named(tool: str) -> dict[str, Any]:
+    """A server of one tool, called so."""
+    code = (
+        "from playbill.actors.servers._stdio import Tool, serve\n"
+        f"serve('one', 'One', '', [Tool({tool!r}, '', 'Says.', {{}}, (), str)])\n"
+    )
+    return {"command": sys.executable, "args": ["-c", code]}
+
+
+def test_a_tool_without_a_name_is_explained_where_there_is_one(inside: Playbill, write_config: WriteConfig) -> None:
+    done = inside("why", "one/", "--config", write_config(one=named("")))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("tool '' of server 'one' is ")
+
+
+@pytest.mark.parametrize(
+    ("exclude", "code", "said"),
+    [([], 2, "'a/' names no tool"), ([""], 0, "tool '' of server 'a' is not on the wire: excluded by the entry 'a'")],
+)
+def test_whether_a_server_that_does_not_run_has_a_tool_without_a_name_is_told_by_its_lists(
+    inside: Playbill, write_config: WriteConfig, tmp_path: Path, exclude: list[str], code: int, said: str
+) -> None:
+    started = tmp_path / "started"
+    config = write_config(a=marks(started, disabled=not exclude, tools={"exclude": exclude}))
+    done = inside("why", "a/", "--config", config)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
+    assert not started.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "other"),
+    [
+        ("mcp__a__t1", "'mcp__a__t1' is also the wire name of tool 't1' of server 'a', if it has one: ", "a/t1"),
+        ("a/t1", "'a/t1' is also the name of tool 't1' of server 'a', if it has one: ", "mcp__a__t1"),
+        ("a/", None, None),
+        ("b", None, None),
+    ],
+)
+def test_a_server_that_is_called_like_a_tool_is_explained_with_a_word_of_that_tool(
+    inside: Playbill, write_config: WriteConfig, tmp_path: Path, name: str, said: str | None, other: str | None
+) -> None:
+    config = write_config(a=marks(tmp_path / "started"), **{name: {**SILENT, "disabled": True}})
+    done = inside("why", name, "--config", config)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *more = done.stdout.splitlines()
+    assert first == f"server {name!r} is disabled; enable it"
+    assert more == ([] if said is None else [f"{said}ask for it as {other!r}"])
+    also = json.loads(inside("why", name, "--config", config, "--json").stdout)["also"]
+    assert also == (None if said is None else "a/t1")
+
+
 @pytest.mark.parametrize("name", ["silent", "silent/x"])
 def test_a_server_that_is_not_ready_in_time_exits_4_and_is_explained_all_the_same(
     inside: Playbill, write_config: WriteConfig, name: str
@@ -193,6 +246,23 @@ def test_another_server_that_is_needed_and_not_ready_is_named_and_exits_4(
     assert "is on the wire" in done.stdout
     (line,) = done.stderr.splitlines()
     assert line.startswith("playbill: server 'silent' is not ready, so its tools are not counted: ")
+
+
+def test_a_server_that_was_not_asked_for_a_wire_name_and_is_not_ready_is_named_too(
+    inside: Playbill, write_config: WriteConfig, entry: Entry
+) -> None:
+    config = write_config(**{"my notes": entry("notes")}, silent=SILENT)
+    done = inside("why", wire_name("my notes", "titles"), "--config", config, "--timeout", "3")
+    assert done.returncode == 4
+    assert "is on the wire" in done.stdout
+    assert done.stderr.startswith("playbill: server 'silent' is not ready, so its tools are not counted: ")
+
+
+def test_what_is_mended_of_a_server_is_told_though_all_of_it_is_sent(
+    inside: Playbill, write_config: WriteConfig, tmp_path: Path
+) -> None:
+    done = inside("why", "m", "--config", write_config(m=marks(tmp_path / "started")))
+    assert (done.returncode, done.stdout.count("; mended: description: was empty")) == (0, 3)
 
 
 def test_a_server_is_explained_with_what_is_not_sent_of_it(

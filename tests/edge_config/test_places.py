@@ -65,6 +65,12 @@ def test_the_line_of_the_item_or_of_the_allow_list_is_told() -> None:
     assert str(tell(config, "b", "two")).endswith("not in the include list of the entry 'b' (/etc/mcp.json:15)")
 
 
+def test_of_several_allow_lists_the_line_of_the_first_one_that_counts_is_told() -> None:
+    text = '{"a": {\n"command": "a",\n"includeTools": ["one"],\n"enabledTools": ["two"]}}'
+    config = read_config(text, "x")
+    assert [tell(config, "a", bare).line for bare in ("one", "two", "three")] == [None, None, 4]
+
+
 def test_windows_and_old_mac_line_ends_count_too() -> None:
     for eol in ("\r\n", "\r"):
         assert tell(read_config(TEXT.replace("\n", eol), "x"), "a", "three").line == 8

@@ -6,6 +6,7 @@ import enum
 import functools
 import inspect
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -17,7 +18,7 @@ from attrs import evolve
 from playbill.actors import NativeTool, native_tool
 from playbill.actors.model.native import check_natives
 from playbill.actors.model.profile import PORTABLE, PROFILES
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 
@@ -101,6 +102,41 @@ def test_a_signature_becomes_a_schema() -> None:
     json.dumps(schema, allow_nan=False)
 
 
+@dataclass
+class Span:
+    low: float = -math.inf
+    high: float = 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        (float, math.inf),
+        (float, math.nan),
+        (list[float], [1.0, -math.inf]),
+        (dict[str, float], {"x": math.nan}),
+        (Span, Span()),
+        (str, "\ud800"),
+    ],
+)
+def test_a_default_that_json_does_not_have_is_left_out_and_still_the_default(kind: Any, default: Any) -> None:
+    def limit(most=default, least: float = 0.5):  # type: ignore[no-untyped-def]
+        """Limits."""
+
+    limit.__annotations__["most"] = kind
+    tool = native_tool(limit)
+    for profile in PROFILES.values():
+        if not profile.strict:
+            check_natives([tool], profile)
+    of = tool.input_schema["properties"]
+    assert "default" not in of["most"]
+    assert of["least"]["default"] == 0.5
+    json.dumps(tool.input_schema, allow_nan=False)
+    assert tool.bind is not None
+    _, found = tool.bind({})
+    assert repr(found["most"]) == repr(default)
+
+
 def test_arguments_become_what_the_handler_is_annotated_with() -> None:
     tool = native_tool(everything)
     found = bound(
@@ -132,6 +168,20 @@ def test_every_flaw_of_the_arguments_is_told_in_one_line() -> None:
         "txt is unknown, did you mean text?",
     ):
         assert words in told
+
+
+def test_an_unknown_key_inside_an_argument_is_not_taken_for_an_unknown_argument() -> None:
+    @dataclass
+    class Place:
+        __pydantic_config__ = ConfigDict(extra="forbid")
+        city: str
+
+    def weather(place: Place) -> None:
+        """Tells."""
+
+    said = refused(native_tool(weather), place={"city": "Bern", "zip": 3})
+    assert "place.zip: " in said
+    assert "arguments are" not in said
 
 
 def test_a_default_that_can_be_changed_is_not_shared_between_calls() -> None:

@@ -163,6 +163,10 @@ async def test_arguments_that_do_not_fit_are_a_tool_error_and_nothing_runs(
     assert ran == []
 
 
+async def test_what_does_not_fit_is_told_in_words_for_the_model_and_not_as_an_exception(opened: Open) -> None:
+    assert text(await called(opened, twice, {})).startswith("the arguments do not fit: ")
+
+
 async def test_arguments_that_fit_are_what_the_signature_says(opened: Open) -> None:
     assert text(await called(opened, twice, {"n": "21"})) == "42 times"
 
@@ -171,6 +175,15 @@ async def test_in_strict_mode_a_null_for_what_may_be_left_out_is_left_out(opened
     async with opened(ScriptedServers(), native_tools=[twice], profile=evolve(PORTABLE, strict=True)) as host:
         assert text(await host.call("twice", {"n": 1, "word": None})) == "2 times"
     assert (await called(opened, twice, {"n": 1, "word": None})).is_error
+
+
+async def test_whether_a_null_is_left_out_is_said_by_the_catalog_that_the_call_was_made_with(opened: Open) -> None:
+    asked = {"n": 1, "word": None}
+    async with opened(ScriptedServers(), native_tools=[twice]) as host:
+        view = host.view(profile=evolve(PORTABLE, strict=True))
+        assert text(await view.call("twice", asked)) == "2 times"
+        assert text(await host.call("twice", asked, catalog=view.snapshot().catalog)) == "2 times"
+        assert (await view.call("twice", asked, catalog=host.snapshot().catalog)).is_error
 
 
 async def test_without_a_signature_the_handler_itself_refuses_arguments(opened: Open) -> None:
@@ -221,7 +234,7 @@ async def test_every_kind_of_callable_is_called_as_it_should_be(opened: Open, ha
 
 
 @real_time
-async def test_an_async_handler_runs_in_the_callers_task_and_a_sync_one_in_a_thread(opened: Open) -> None:
+async def test_an_async_handler_runs_in_a_child_of_the_callers_task_and_a_sync_one_in_a_thread(opened: Open) -> None:
     async def here() -> None:
         await trio.lowlevel.checkpoint()
         ran.append((threading.current_thread(), trio.lowlevel.current_task()))
@@ -229,10 +242,14 @@ async def test_an_async_handler_runs_in_the_callers_task_and_a_sync_one_in_a_thr
     def there() -> None:
         ran.append((threading.current_thread(), None))
 
-    ran: list[tuple[threading.Thread, object]] = []
+    ran: list[tuple[threading.Thread, trio.lowlevel.Task | None]] = []
     await called(opened, given(here))
     await called(opened, given(there))
-    assert ran[0] == (threading.main_thread(), trio.lowlevel.current_task())
+    thread, task = ran[0]
+    assert thread is threading.main_thread()
+    assert isinstance(task, trio.lowlevel.Task)
+    assert task.parent_nursery is not None
+    assert task.parent_nursery.parent_task is trio.lowlevel.current_task()
     assert ran[1][0] is not threading.main_thread()
 
 
@@ -266,6 +283,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (raiser(GeneratorExit()), "GeneratorExit"),
     (raiser(CallTimeout("inner", 3)), "CallTimeout: tool 'inner' did not answer within 3 s"),
     (raiser(BaseExceptionGroup("g", [ValueError("a"), SystemExit(1)])), "ValueError: a; SystemExit: 1"),
+    (raiser(ExceptionGroup("g", [ValueError(n) for n in range(12)])), "ValueError: 9; and 2 more"),
     (raiser(ValueError("\ud800")), "ValueError: �"),
     (_deep, "RecursionError: maximum recursion depth exceeded"),
     (lambda: (n for n in range(3)), "returned what is no result: a generator"),

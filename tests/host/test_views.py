@@ -88,6 +88,28 @@ async def test_a_view_is_of_one_moment_with_the_host_and_the_same_object_while_n
         assert view.snapshot().catalog.digest == one.catalog.digest
 
 
+async def test_a_view_shows_nothing_that_the_host_has_not_published_yet(opened: Open) -> None:
+    held, let_go = [False], trio.Event()
+
+    class Late:
+        async def hit(self, site: str, who: str) -> None:
+            await trio.lowlevel.checkpoint()
+            if site == "projector" and held[0]:
+                await let_go.wait()
+
+    servers = ScriptedServers(a=["x"])
+    async with opened(servers, sites=Late()) as host:
+        await host.ready(timeout=5)
+        held[0] = True
+        servers.live["a"].lose()
+        await wait_all_tasks_blocked()
+        assert host.snapshot().model.servers[0].phase == "ready"
+        assert host.view(exclude=["b"]).snapshot().model == host.snapshot().model
+        let_go.set()
+        await wait_all_tasks_blocked()
+        assert host.snapshot().model.servers[0].phase != "ready"
+
+
 async def test_what_a_view_names_may_come_later(opened: Open) -> None:
     servers = ScriptedServers(a=["x"], later=["z", "w"])
     async with opened(servers, Config(servers.entries()[:1])) as host:
@@ -298,6 +320,16 @@ async def test_a_preview_says_what_an_operation_would_show(opened: Open) -> None
             host.preview(enable=["a/X"])
         with pytest.raises(ValueError, match="did you mean 'openai'"):
             host.preview(profile="opnai")
+
+
+async def test_a_preview_of_a_view_keeps_its_own_budget_and_profile(opened: Open) -> None:
+    async with opened(ScriptedServers(a=["x", "y", "z"]), budget=3) as host:
+        await host.ready(timeout=5)
+        view = host.view(budget=1, profile="mcp")
+        foreseen = view.preview(disable=["a/x"])
+        assert names(foreseen.snapshot) == ["mcp__a__y"]
+        assert foreseen.trimmed == (ToolRef("a", "z"),)
+        assert foreseen.snapshot.catalog.profile is PROFILES["mcp"]
 
 
 async def test_what_makes_no_view_is_refused_where_it_is_written(opened: Open) -> None:

@@ -103,6 +103,17 @@ def test_a_tokenizer_that_raises_or_says_nonsense_is_passed_over(count: Any) -> 
     assert token_cost(WIRE, count) == token_cost(WIRE, None)
 
 
+def test_the_estimate_is_of_bytes_so_that_text_that_is_not_english_costs_more() -> None:
+    def cost(text: str) -> int:
+        return token_cost(WireTool(wire_name="a", server=None, bare="a", description=text), None)
+
+    assert cost("é" * 400) - cost("e" * 400) == 400 // BYTES_PER_TOKEN
+
+
+def test_a_tokenizer_may_say_that_a_tool_costs_nothing() -> None:
+    assert token_cost(WIRE, lambda text: 0) == 0
+
+
 def test_what_has_no_json_has_tokens_all_the_same() -> None:
     odd = WireTool(wire_name="odd", server=None, bare="odd", input_schema={"type": "object", "x": float("nan")})
     assert token_cost(odd, None) > 0

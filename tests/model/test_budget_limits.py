@@ -9,9 +9,11 @@ import pytest
 from attrs import evolve
 from playbill.actors.model.budget import Budget, token_cost
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
+from playbill.actors.model.lens import Lens
 from playbill.actors.model.native import NativeTool
 from playbill.actors.model.profile import PORTABLE, PROFILES, Profile
 from playbill.actors.model.projection import Memo, project
+from playbill.actors.model.seen import Seen
 from playbill.actors.model.snapshot import Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 from playbill.actors.model.wire import ToolRef
@@ -127,6 +129,21 @@ def test_a_tool_too_large_for_the_room_is_dropped_first_alone_and_says_so() -> N
     assert with_native.catalog.trimmed == (ToolRef("a", "a_huge"),)
 
 
+def test_of_tools_too_large_the_lowest_goes_first() -> None:
+    huge = [ToolDef(f"huge_{number}", description="x" * 4000) for number in range(2)]
+    tools = {"a": [*huge, "x"], "b": [*huge, "y"], "c": huge}
+    snap = shown(tools, Budget(None, 500), b={"pin": ["huge_1"]}, c={"priority": 1})
+    assert snap.catalog.trimmed == (
+        ToolRef("b", "huge_0"),
+        ToolRef("a", "huge_1"),
+        ToolRef("a", "huge_0"),
+        ToolRef("c", "huge_1"),
+        ToolRef("c", "huge_0"),
+        ToolRef("b", "huge_1"),
+    )
+    assert on_wire(snap) == {"a": 1, "b": 1}
+
+
 def token_cost_of(tool: ToolDef) -> int:
     snap = shown({"a": [tool]}, Budget(None, 100_000))
     return token_cost(snap.catalog.tools[0], None)
@@ -164,6 +181,58 @@ def test_a_tokenizer_is_asked_once_for_each_tool_and_only_when_there_is_a_cap_on
     assert len(asked) == len(set(asked)) == 3
     shown({"a": [ToolDef("x"), ToolDef("y")]}, Budget(None, 25, count), memo=memo)  # listed again, byte for byte
     assert len(asked) == 3
+
+
+class Tokenizer:
+    """One whose ``count`` is a new object at each mention, as any method is."""
+
+    def __init__(self, tokens: int = 10) -> None:
+        self.tokens = tokens
+        self.asked: list[str] = []
+
+    def count(self, text: str) -> int:
+        self.asked.append(text)
+        return self.tokens
+
+
+def test_many_views_ask_each_tokenizer_once_for_each_tool() -> None:
+    statuses = {"a": ready(*numbered(60)), "b": ready(*numbered(40))}
+    state = ConfigState(1, Config([ServerEntry("a", command="run"), ServerEntry("b", command="run")]))
+    tokenizers = [Tokenizer(), Tokenizer(20), Tokenizer(30)]
+    lenses = [Lens(), Lens(exclude=["a/t001"]), Lens(include=["b"])]
+    memo = Memo()
+    budget = Budget(None, 500, tokenizers[0].count)
+    snap = project(state, statuses, [NATIVE], budget, None, memo, profile=MCP)
+    seen = Seen(
+        snapshot=snap, state=state, statuses=statuses, natives=(NATIVE,), budget=budget, profile=MCP, rows=memo.made
+    )
+    views = [Memo() for _ in range(12)]
+    for turn in range(3):
+        for number, own in enumerate(views):
+            # Read by turns, each with caps of its own; the method is named anew each time.
+            given = Budget(None, 400 + 10 * number + turn, tokenizers[number % 3].count)
+            lens = lenses[number // 3 % 3]
+            shown_now = seen.project(budget=given, lens=lens, memo=own)
+            assert shown_now == seen.project(budget=given, lens=lens)
+    for tokenizer in tokenizers:
+        assert memo.made["a"].sizes(tokenizer.count) is memo.made["a"].sizes(tokenizer.count)
+        of_tools = [text for text in tokenizer.asked if '"name":"own"' not in text]
+        assert len(of_tools) == len(set(of_tools)) == 100
+
+
+def test_a_tokenizer_that_cannot_be_compared_is_asked_all_the_same() -> None:
+    class Odd:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            raise TypeError
+
+        def __call__(self, text: str) -> int:
+            return 10
+
+    memo = Memo()
+    for _ in range(2):
+        assert on_wire(shown({"a": numbered(5)}, Budget(None, 25, Odd()), memo=memo)) == {"a": 2}
 
 
 # --- the profile's own limit

@@ -102,8 +102,7 @@ def test_a_crash_a_restart_and_a_list_in_another_order_leave_the_catalog_the_sam
             assert snap.catalog is first.catalog
             assert snap.catalog.version == 1
             assert not first.catalog.diff(snap.catalog)
-            if with_memo:
-                assert as_bytes(snap) == as_bytes(first)
+            assert as_bytes(snap) == as_bytes(first)
     assert snap.version > 1  # what happened to the servers is told all the same
 
 
@@ -153,3 +152,60 @@ def test_servers_that_come_and_go_change_only_their_own_tools() -> None:
         assert back.catalog.digest == whole.catalog.digest
         assert back.catalog.tools == whole.catalog.tools
         assert as_bytes(back) == as_bytes(whole)
+
+
+# --- the bytes that go out
+
+
+def reversed_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: reversed_keys(each) for key, each in reversed(list(value.items()))}
+    return value
+
+
+SCHEMAS = {
+    "plain": schema(),
+    "mended": {"type": "object", "properties": {"a": {"type": "string", "description": None}, "b": {"type": "INT"}}},
+}
+
+
+@pytest.mark.parametrize("restarted", ["never", "before the list", "with the list", "after the list"])
+@pytest.mark.parametrize("what", SCHEMAS)
+def test_a_list_with_its_keys_in_another_order_never_changes_the_bytes_of_a_tool(what: str, restarted: str) -> None:
+    """Also not later, when another tool changes and the catalog is another object; nor when the projector lost its memo."""
+
+    def listing(given: dict[str, Any], *more: str) -> dict[str, ServerStatus]:
+        return {"git": ready((ToolDef("t", description="d", input_schema=given), *map(ToolDef, more)))}
+
+    def bytes_of_t(snap: Snapshot) -> str:
+        return json.dumps(snap.catalog.for_provider("openai")[1])
+
+    memo = Memo()
+    snap = first = shown(listing(SCHEMAS[what]), Budget(None), None, memo)
+    other = reversed_keys(SCHEMAS[what])
+    for at, statuses in (
+        ("before the list", listing(SCHEMAS[what])),
+        ("with the list", listing(other)),
+        ("after the list", listing(other, "z")),
+        ("never", listing(SCHEMAS[what], "y")),
+    ):
+        if at == restarted:
+            memo = Memo()
+        after = shown(statuses, Budget(None), snap, memo)
+        assert bytes_of_t(after) == bytes_of_t(first)
+        assert "mcp__git__t" not in snap.catalog.diff(after.catalog).changed
+        snap = after
+    assert len(snap.catalog.tools) == 3
+
+
+def test_a_lost_memo_brings_back_nothing_that_has_changed() -> None:
+    """The catalog before gives its objects only where they are the same JSON, for the same profile."""
+    before = shown({"git": ready((ToolDef("t", description="old", input_schema=schema()),))}, Budget(None))
+    for description, default in (("new", 1), ("old", True), ("old", 1.0)):
+        given = schema()
+        given["properties"]["q"]["default"] = default
+        status = {"git": ready((ToolDef("t", description=description, input_schema=given),))}
+        after = shown(status, Budget(None), before, Memo())
+        alone = shown(status, Budget(None))
+        assert after.catalog.digest == alone.catalog.digest != before.catalog.digest
+        assert as_bytes(after) == as_bytes(alone)

@@ -53,6 +53,7 @@ ALL = {"own", "other", *(f"{server}|{bare}" for server, tools in TOOLS.items() f
         (["a/b/x"], {"a/b|x"}),  # not tool `a/b/x` of server `b`
         (["b/a/b/x"], {"b|a/b/x"}),
         ([ToolRef("a/b", "c"), ToolRef("a", "b/c")], {"a/b|c"}),
+        ([ToolRef("a", "y"), ToolRef("b", "x")], {"a|y", "b|x"}),  # and not `x` of `a`
         ([wire_name("a/b", "x")], {"a/b|x"}),
         (["own"], {"own"}),
         (["x", "A", "a/", "/x", "", "ghost", "mcp__", "a/X", "mcp__a"], set()),

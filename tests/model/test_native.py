@@ -69,6 +69,13 @@ def test_what_a_provider_would_refuse_is_named_with_its_reason(tools: list[Nativ
     assert "\n" not in str(refused.value)
 
 
+def test_as_many_tools_as_the_profile_takes_are_not_too_many() -> None:
+    assert PORTABLE.max_tools is not None
+    check_natives([evolve(TOOL, name=f"t{n}") for n in range(PORTABLE.max_tools)], PORTABLE)
+    with pytest.raises(ValueError, match="129 native tools"):
+        check_natives([evolve(TOOL, name=f"t{n}") for n in range(PORTABLE.max_tools + 1)], PORTABLE)
+
+
 def test_natives_ship_as_the_profile_mends_them() -> None:
     shapes = [
         {"type": "object"},

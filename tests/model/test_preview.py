@@ -101,6 +101,17 @@ def test_nothing_asked_is_the_snapshot_itself() -> None:
     assert preview(ground, enable=["git/log"], unpin=["git/log"]).snapshot is ground.snapshot
 
 
+def test_what_ails_the_host_is_told_by_its_views_too() -> None:
+    ground = evolve(seen(), notices=("the file is not watched",))
+    assert ground.project(lens=Lens(["git"])).model.config_warnings[-1] == "the file is not watched"
+
+
+def test_of_what_is_asked_both_ways_the_later_argument_wins() -> None:
+    ground = seen()
+    assert preview(ground, enable=["git/log"], disable=["git/log"]).diff.removed == ("mcp__git__log",)
+    assert preview(ground, pin=["files/write"], unpin=["files/write"]).trimmed == (ToolRef("files", "write"),)
+
+
 def test_another_profile_and_a_views_lens() -> None:
     ground = seen()
     assert preview(ground, profile=PROFILES["mcp"]).snapshot.catalog.profile is PROFILES["mcp"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from playbill.actors.model import projection, row, tool
+from playbill.actors.model import facts, tool
+from playbill.actors.model import memo as memo_module
 from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.native import NativeTool
@@ -148,8 +149,8 @@ def test_names_of_servers_that_interleave_are_still_in_order() -> None:
 def test_a_toggle_touches_one_server_whatever_the_number_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     encoded: list[str] = []
-    real_row, real_encode = projection.make_row, tool.encode
-    monkeypatch.setattr(projection, "make_row", lambda e, *rest: made.append(e.name) or real_row(e, *rest))
+    real_row, real_encode = memo_module.make_row, tool.encode
+    monkeypatch.setattr(memo_module, "make_row", lambda e, *rest: made.append(e.name) or real_row(e, *rest))
     monkeypatch.setattr(tool, "encode", lambda wire: encoded.append(wire.bare) or real_encode(wire))
     entries = [entry(f"s{i}") for i in range(20)]
     statuses = {e.name: ready(*(f"t{j}" for j in range(10))) for e in entries}
@@ -290,8 +291,8 @@ def test_a_memo_forgets_what_is_no_longer_configured() -> None:
     assert len(memo._rows) == len(memo._blocks) == 1
 
 
-def test_row_module_is_the_one_place_that_derives_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_module_is_the_one_place_that_derives_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServerEntry, "allows", lambda self, bare: bare == "q")
-    assert row.ServerEntry is ServerEntry
+    assert facts.ServerEntry is ServerEntry
     snap = project(state([entry("a", exclude=("q",))]), {"a": ready("q", "x")}, [], NO_CAP)
     assert {each.bare: each.enabled for each in only(snap).tools} == {"q": True, "x": False}

@@ -125,6 +125,41 @@ def test_closed_alternatives_stay_closed_and_nothing_is_narrower() -> None:
     assert not any("narrower" in line for line in found.changes)
 
 
+@pytest.mark.parametrize("union", ["anyOf", "oneOf"])
+def test_one_closed_alternative_closes_nothing_that_another_one_takes(union: str) -> None:
+    closed = {"properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    opened = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
+    found = fitted({"type": "object", union: [closed, opened]})
+    assert found.input_schema == {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert any("not every branch is closed" in line for line in found.changes)
+
+
+def test_an_alternative_that_no_object_is_a_value_of_loosens_nothing() -> None:
+    form = {"properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+    for other in ({"const": None}, {"enum": ["x", 1]}, {"type": ["null", "array"]}, {"not": True}):
+        for profile in ("portable", "anthropic"):
+            assert mended({"type": "object", "anyOf": [other, form]}, profile) == {"type": "object", **form}
+
+
+def test_what_an_alternative_takes_without_naming_it_is_taken_still() -> None:
+    form = {"properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    others = mended({"type": "object", "anyOf": [form, {"additionalProperties": {"type": "integer"}}]})
+    assert others == {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}
+    pattern = {"patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False}
+    assert "additionalProperties" not in mended({"type": "object", "anyOf": [form, pattern]})
+
+
+def test_what_either_alternative_takes_for_a_property_is_said_as_plainly_as_can_be() -> None:
+    def either(*schemas: Any) -> Any:
+        union = [{"properties": {"a": each}} for each in schemas]
+        return mended({"type": "object", "anyOf": union}, "anthropic")["properties"]["a"]
+
+    text: dict[str, Any] = {"type": "string", "enum": ["a"]}
+    assert either(text, {"type": "string", "const": "b"}) == {"type": "string", "enum": ["a", "b"]}
+    assert either(text, {"enum": [1, "b"]}) == {"anyOf": [text, {"enum": [1, "b"]}]}
+    assert either(False, text, {"not": {}}) == text
+
+
 def test_all_of_at_the_root_requires_all() -> None:
     assert mended(
         {
@@ -249,6 +284,35 @@ def test_a_cycle_is_quarantined_alone_with_its_path() -> None:
     assert mended(unused) == {"type": "object", "properties": {}}
 
 
+def test_the_path_of_a_cycle_names_no_reference_that_is_not_on_it() -> None:
+    defs = {"fine": {"type": "string"}, **CYCLE["$defs"]}
+    properties = {"a": {"$ref": "#/$defs/fine"}, "b": {"$ref": "#/$defs/node"}}
+    found = fitted({"type": "object", "properties": properties, "$defs": defs}).flaw
+    assert found is not None
+    assert "by '#/$defs/node' → '#/$defs/node'," in found.message
+
+
+def test_one_reference_means_in_each_resource_what_that_one_says() -> None:
+    def part(name: str, kind: str) -> dict[str, Any]:
+        return {"$id": f"https://x.example/{name}", "$defs": {"x": {"type": kind}}, "$ref": "#/$defs/x"}
+
+    made = mended({"type": "object", "properties": {"a": part("a", "string"), "b": part("b", "integer")}})
+    assert made["properties"] == {"a": {"type": "string"}, "b": {"type": "integer"}}
+
+
+def test_a_reference_and_what_stands_beside_it_are_both_kept() -> None:
+    def beside(target: Any, **more: Any) -> Any:
+        schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/t", **more}}, "$defs": {"t": target}}
+        return mended(schema)["properties"]["a"]
+
+    members = {"type": "object", "properties": {"a": {"type": "null"}, "b": {"type": "null"}}}
+    assert sorted(beside({**members, "required": ["a"]}, required=["b"])["required"]) == ["a", "b"]
+    assert "allOf" in beside({"type": "integer", "const": 1}, const=True), "for Python they are equal"
+    # Side by side, the one would be about what the other leaves.
+    assert "allOf" in beside({"type": "array", "prefixItems": [{"type": "string"}]}, items={"type": "integer"})
+    assert "allOf" in beside({"minContains": 2, "type": "array", "items": {}}, contains={"type": "null"})
+
+
 def test_who_takes_references_gets_them_as_they_are_if_anybody_can_follow_them() -> None:
     tool = ToolDef("t", description="d", input_schema=CYCLE)
     assert fit(tool, "t", PROFILES["openai"]).input_schema is tool.input_schema
@@ -326,7 +390,9 @@ def test_a_missing_type_is_inferred_only_where_it_is_plain() -> None:
     assert inside({"const": 1}) == {"type": "integer", "const": 1}
     assert inside({"properties": {"b": {}}}) == {"type": "object", "properties": {"b": {}}}
     assert inside({"items": {}}) == {"type": "array", "items": {}}
-    for plain in ({}, {"enum": ["a", 1]}, {"minLength": 1}, {"anyOf": [{"type": "null"}], "properties": {}}):
+    mixed = {"enum": ["a", 1, None, 2.5, True]}
+    assert inside(mixed) == {"type": ["boolean", "null", "number", "string"], **mixed}
+    for plain in ({}, {"minLength": 1}, {"anyOf": [{"type": "null"}], "properties": {}}):
         schema = {"type": "object", "properties": {"a": plain}}
         assert fitted(schema).changes == ()
     assert fitted({"type": "object", "properties": {"a": {"items": {}}}}).changes[0].endswith("(narrower)")
@@ -371,6 +437,13 @@ def test_a_tool_without_a_description_gets_one(tool: dict[str, Any], made: str) 
     assert fitted(GOOD, "openai", **tool).description == tool["description"]
     nameless = fit(ToolDef("é", input_schema=GOOD), "x", PORTABLE)
     assert nameless.description
+
+
+def test_people_are_shown_the_schema_as_it_was_advertised() -> None:
+    found = fitted({"type": "object", "title": "bare"}, description="")
+    assert found.shown == {"type": "object", "title": "bare"}
+    assert found.input_schema == {**found.shown, "properties": {}}
+    assert [line.partition(":")[0] for line in found.changes] == ["description", "inputSchema"]
 
 
 def test_limits_of_a_profile_are_kept() -> None:

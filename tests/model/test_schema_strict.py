@@ -280,3 +280,56 @@ def test_what_a_model_says_strictly_reaches_the_server_as_it_was_meant(data: st.
     sent = filled(schema, meant)
     assert Draft202012Validator(made.input_schema).is_valid(sent)
     assert unstrict(sent, schema) == meant
+
+
+TEXT = {"type": "string"}
+PART = {"type": "object", "properties": {"v": TEXT}}
+
+
+def strictly(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """What reaches a server when a model sends those arguments, which strict mode takes."""
+    made = fitted(schema)
+    assert made.flaw is None, made.flaw
+    assert Draft202012Validator(made.input_schema).is_valid(arguments)
+    return unstrict(arguments, schema)
+
+
+def test_a_null_is_found_behind_every_kind_of_reference() -> None:
+    for reference, named in (
+        ("#/$defs/Foo%5Bint%5D", {"Foo[int]": PART}),
+        ("#part", {"p": {**PART, "$anchor": "part"}}),
+        ("https://example.com/part", {"p": {**PART, "$id": "https://example.com/part"}}),
+    ):
+        schema = {"type": "object", "properties": {"o": {"$ref": reference}}, "required": ["o"], "$defs": named}
+        assert strictly(schema, {"o": {"v": None}}) == {"o": {}}, reference
+
+
+def test_a_null_is_found_inside_tuples_of_every_draft() -> None:
+    for many in (
+        {"prefixItems": [TEXT, PART]},
+        {"prefixItems": [TEXT], "items": PART},
+        {"items": [TEXT, PART]},
+        {"items": [TEXT], "additionalItems": PART},
+    ):
+        schema = {"type": "object", "properties": {"t": {"type": "array", **many}}, "required": ["t"]}
+        assert strictly(schema, {"t": ["x", {"v": None}]}) == {"t": ["x", {}]}, many
+
+
+def test_the_tag_of_a_union_says_what_its_nulls_mean() -> None:
+    forms = [
+        {"type": "object", "properties": {"kind": {"const": "a"}, "v": TEXT}, "required": ["kind"]},
+        {
+            "type": "object",
+            "properties": {"kind": {"enum": ["b"]}, "v": {"type": ["integer", "null"]}},
+            "required": ["kind", "v"],
+        },
+    ]
+    schema = {"type": "object", "properties": {"o": {"oneOf": forms}}, "required": ["o"]}
+    assert strictly(schema, {"o": {"kind": "a", "v": None}}) == {"o": {"kind": "a"}}
+    assert strictly(schema, {"o": {"kind": "b", "v": None}}) == {"o": {"kind": "b", "v": None}}
+
+
+def test_a_null_that_a_malformed_type_means_reaches_the_server() -> None:
+    for kind in (["string", None], ["STRING", "NULL"], ["str", "none"]):
+        schema = {"type": "object", "properties": {"v": {"type": kind}}}
+        assert strictly(schema, {"v": None}) == {"v": None}, kind

@@ -150,6 +150,16 @@ def test_a_server_that_has_not_listed_says_what_it_does() -> None:
     )
 
 
+def test_a_server_that_has_listed_no_tools_has_none_of_that_name() -> None:
+    assert str(ask("merge", status=evolve(READY, tools=()))) == "server 'github' has no tool named 'merge'"
+
+
+def test_a_command_that_is_proposed_can_be_typed_as_it_stands() -> None:
+    entry = ServerEntry("my server; rm", command="run", source="/etc/mcp.json", trusted=False)
+    snap = project(ConfigState(1, Config([entry])), {}, [], Budget())
+    assert "`playbill trust 'my server; rm'`" in str(why(snap, entry.name, "x"))
+
+
 # When the time is known, so is the time until the next attempt.
 
 
@@ -160,6 +170,7 @@ def test_a_server_that_has_not_listed_says_what_it_does() -> None:
         (evolve(DIED, next_retry_at=9.0), "attempt 3 of 5 in 0 s, so a call may fail", 0.0),
         (evolve(DIED, next_retry_at=12.2, attempt=None), "after exit 1, next retry in 3 s, so a call may fail", 2.2),
         (evolve(DIED, stage="parked", next_retry_at=310.0), ", next retry in 5 min: revive it to try now", 300.0),
+        (evolve(DIED, stage="parked", next_retry_at=371.0), ", next retry in 7 min: revive it to try now", 361.0),
         (evolve(DIED, stage="parked", next_retry_at=None), "is not retried by itself: revive it", None),
     ],
 )
@@ -218,6 +229,8 @@ def test_a_budget_of_tokens_says_how_the_tool_does_not_fit() -> None:
         "it is number 3 of 3 tools, over the budget of 60 tokens: disable tools before it, pin it, or raise its server's "
         "priority"
     )
+    cut = told("merge", tokens=60)
+    assert (cut.rank, cut.wanted, cut.budget) == (3, 3, 60)
     alone = told("create_issue", tokens=40)
     assert str(alone).endswith("alone it has 50 tokens, more than the budget of 40 tokens: raise the budget")
     assert (alone.rank, alone.budget) == (None, 40)

@@ -1,10 +1,13 @@
 """What each provider takes as ``tools``, written as a JSON Schema of that field, apart from the code that mends and lints.
 
-`violations` runs it with `jsonschema`; nothing here imports what it checks.
+`violations` runs it with `jsonschema`, and what no JSON Schema says (regular expressions, values against their type) as plain
+checks of each schema in it; nothing here imports what it checks.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -12,6 +15,13 @@ NAME = r"^[A-Za-z0-9_-]{1,64}\Z"
 GEMINI_NAME = r"^[A-Za-z_][A-Za-z0-9_-]{0,62}\Z"
 PORTABLE_NAME = GEMINI_NAME
 KEY = r"^[A-Za-z0-9_.-]{1,64}\Z"
+PARAMETERS = {"parameters", "input_schema", "parametersJsonSchema", "json", "inputSchema"}
+ONE_SCHEMA = {
+    *("items", "contains", "not", "if", "then", "else", "propertyNames", "contentSchema"),
+    *("additionalProperties", "unevaluatedProperties", "unevaluatedItems"),
+}
+UNIONS = ("anyOf", "oneOf", "allOf", "$ref")
+LOOKAROUND = re.compile(r"\(\?<?[=!]")
 NOT_AT_THE_ROOT = ("oneOf", "anyOf", "allOf", "enum", "const", "not")
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$defs", "definitions")
 
@@ -149,9 +159,82 @@ def field(provider: str, *, portable: bool = False, strict: bool = False) -> Any
     return whole
 
 
+def parameters_of(tools: Any) -> Iterator[Any]:
+    """The schemas of the arguments of all tools, whatever the provider wraps them in."""
+    for each in tools if isinstance(tools, list) else [tools]:
+        for key, value in each.items():
+            if key in PARAMETERS and isinstance(value, dict) and "type" in value:
+                yield value
+            elif key in ("function", "functionDeclarations", "toolSpec", "inputSchema"):
+                yield from parameters_of(value)
+
+
+def nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and all inside it: by where JSON Schema has schemas, so that data in it is left alone."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key, value in schema.items():
+        if key in ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"):
+            inner = list(value.values())
+        elif key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            inner = value
+        elif key in ONE_SCHEMA:
+            inner = [value]
+        else:
+            inner = []
+        for each in inner:
+            yield from nodes(each)
+
+
+def odd_patterns(node: dict[str, Any]) -> Iterator[str]:
+    """The regular expressions that OpenAI refuses: with lookaround, or which do not compile."""
+    for pattern in [*([node["pattern"]] if "pattern" in node else ()), *node.get("patternProperties", ())]:
+        if LOOKAROUND.search(re.sub(r"\\.", "", pattern)):
+            yield f"lookaround in {pattern[:100]!r}"
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError) as error:
+            yield f"{pattern[:100]!r} does not compile: {error}"
+
+
+def stray_values(node: dict[str, Any]) -> Iterator[str]:
+    """The listed values that are not of the type beside them."""
+    from jsonschema import Draft202012Validator
+
+    if "type" in node:
+        of_type = Draft202012Validator({"type": node["type"]})
+        for value in [*node.get("enum", ()), *([node["const"]] if "const" in node else ())]:
+            if not of_type.is_valid(value):
+                yield f"{value!r:.100} is not of type {node['type']!r}"
+
+
+def untyped(node: dict[str, Any], strict: bool) -> Iterator[str]:
+    """A schema that lists values, or any at all in strict mode, and says no type."""
+    if "type" in node or any(key in node for key in (("anyOf",) if strict else UNIONS)):
+        return
+    if strict or "enum" in node or "const" in node:
+        yield f"no type: {node!r:.100}"
+
+
 def violations(provider: str, tools: Any, *, portable: bool = False, strict: bool = False) -> list[str]:
     """What of a provider's rules its ``tools`` break, one line each."""
     from jsonschema import Draft202012Validator
 
     schema = field(provider, portable=portable, strict=strict)
-    return [f"{each.json_path}: {str(each.message)[:300]}" for each in Draft202012Validator(schema).iter_errors(tools)]
+    found = [f"{each.json_path}: {str(each.message)[:300]}" for each in Draft202012Validator(schema).iter_errors(tools)]
+    if provider == "mcp" and not portable:
+        return found
+    meta = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    openai = portable or strict or provider.startswith("openai")
+    for parameters in parameters_of(tools):
+        malformed = [f"{each.json_path}: {str(each.message)[:300]}" for each in meta.iter_errors(parameters)]
+        found += malformed
+        for node in [] if malformed else nodes(parameters):
+            if openai:
+                found += odd_patterns(node)
+            if openai or provider == "gemini":
+                found += stray_values(node)
+            if portable or strict or provider == "gemini":
+                found += untyped(node, strict)
+    return found

@@ -242,35 +242,6 @@ def test_an_image_that_would_be_refused_is_left_out(provider: str, bad: ImageCon
     assert "\n" not in said(provider, made)
 
 
-def test_which_types_are_taken() -> None:
-    every = [image(PNG), image(JPEG, "image/jpg"), image(GIF, "image/gif"), image(WEBP, "image/webp")]
-    taken = {each: len(media(each, answer(each, *every))) for each in MODELS}
-    assert taken == {"openai": 0, "openai-responses": 4, "anthropic": 4, "gemini": 3, "bedrock": 4}
-    assert "image/gif" in said("gemini", answer("gemini", *every))
-
-
-def test_an_image_at_the_limit_goes_and_one_over_it_does_not() -> None:
-    largest = {"anthropic": 5 * 1024 * 1024 // 4 * 3, "bedrock": 3_750_000}
-    for provider, size in largest.items():
-        assert len(media(provider, answer(provider, image(PNG.ljust(size, b"\0"))))) == 1
-        over = answer(provider, image(PNG.ljust(size + 1, b"\0")))
-        assert media(provider, over) == []
-        assert f"{size + 1:,} bytes: larger than " in said(provider, over)
-    huge = ImageContent(data="A" * 120_000_000, mime_type="image/png")
-    assert "90,000,000 bytes: larger than" in said("gemini", answer("gemini", huge))
-
-
-def test_media_of_one_result_are_limited_together() -> None:
-    three = [image(PNG.ljust(3_500_000, b"\0"))] * 4
-    made = answer("anthropic", *three)
-    assert len(media("anthropic", made)) == 3
-    assert "larger than 16,000,000 bytes together with what is before it" in said("anthropic", made)
-    many = answer("bedrock", *[image()] * 22, *[blob(PDF, "application/pdf")] * 6)
-    assert len(media("bedrock", many)) == 25
-    assert "more than 20 images" in said("bedrock", many)
-    assert "more than 5 documents" in said("bedrock", many)
-
-
 def test_an_error_for_anthropic_is_text_alone() -> None:
     made = answer("anthropic", text("failed"), image(), is_error=True)
     assert media("anthropic", made) == []
@@ -360,12 +331,23 @@ def test_the_text_gives_way_where_there_is_a_place_for_json() -> None:
         ({"a": 1}, '{"a": 2}'),
         ({"a": 1}, "{a: 1}"),
         ({"result": "x"}, "y"),
+        ({"result": "x", "more": 1}, "x"),
         ({"a": "x"}, "x"),
     ],
 )
 def test_another_text_is_another_text(value: Any, other: str) -> None:
     made = answer("openai", text(other), structured_content=value)["content"]
     assert made == f"{other}\n{json.dumps(value, separators=(',', ':'))}"
+
+
+@pytest.mark.parametrize("mime", ["image/svg+xml", "application/problem+json", "application/yaml", "text/csv"])
+def test_a_resource_of_a_textual_type_is_sent_as_text_though_it_comes_as_bytes(mime: str) -> None:
+    assert answer("openai", blob(b"<svg/>", mime))["content"].endswith("\n<svg/>")
+
+
+@pytest.mark.parametrize("value", [{"result": []}, {}, {"result": None}])
+def test_structured_content_that_holds_nothing_is_told_too(value: Any) -> None:
+    assert answer("openai", structured_content=value)["content"] == json.dumps(value, separators=(",", ":"))
 
 
 def test_structured_content_that_is_no_json_is_told() -> None:
@@ -428,6 +410,35 @@ def test_notes_stay_when_text_is_cut_and_a_flood_of_them_does_not(provider: str)
     assert "y" * 400 in flood
     assert "characters cut]" in flood
     assert len(flood) <= 2_000
+
+
+def test_what_is_said_to_be_cut_is_what_is_cut_also_beside_notes() -> None:
+    audio = AudioContent(data="AAAA", mime_type="audio/wav")
+    whole = answer("openai", text("x" * 5_000), audio, max_chars=1_000)["content"]
+    lines = whole.split("\n")
+    (note,) = [line for line in lines if line.startswith("[audio left out")]
+    (told,) = [line for line in lines if line.endswith("characters cut]")]
+    assert told == f"[… {5_000 - len(lines[0]):,} of {5_000 + len(note):,} characters cut]"
+    assert set(lines[0]) == {"x"}
+    assert len(whole) <= 1_000, "notes count too"
+
+
+def test_mcp_leaves_out_structured_content_for_which_the_texts_leave_no_room() -> None:
+    value = {"a": "x" * 91}
+    made = answer("mcp", text("y" * 150), structured_content=value, max_chars=200)
+    assert "structuredContent" not in made
+    assert [block["text"] for block in made["content"]] == ["y" * 150, "[… 100 of 250 characters cut]"]
+
+
+def test_mcp_adds_nothing_of_a_later_text_behind_one_that_was_cut() -> None:
+    whole = "a" * 100 + "\U0001f468\u200d\U0001f469\u200d\U0001f467" + "b" * 95
+    limit = 102 + len("[… 250 of 250 characters cut]")
+    made = answer("mcp", text(whole), text("z" * 50), max_chars=limit)
+    assert [block["text"] for block in made["content"]] == ["a" * 100, "[… 150 of 250 characters cut]"]
+
+
+def test_mcp_says_of_an_error_that_is_no_json_that_it_is_one() -> None:
+    assert answer("mcp", structured_content={"n": object()}, is_error=True)["isError"] is True
 
 
 def test_json_that_does_not_fit_is_text_that_is_cut() -> None:

@@ -28,6 +28,16 @@ PATIENCE = 180.0
 
 STRICT = PROFILES["openai"].in_strict_mode()
 
+FORMS = {
+    "anthropic-managed": "anthropic",
+    "vertex": "gemini",
+    "xai": "openai",
+    "vscode": "mcp",
+    "windsurf": "mcp",
+    "cursor": "mcp",
+}
+"""The form in which tools are sent under a profile that has none of its own; an editor hands them on."""
+
 
 def _configured(installed: Installed, folder: Path) -> dict[str, dict[str, Any]]:
     new, old, node, work = installed.new, installed.old, installed.node, str(installed.work)
@@ -114,22 +124,27 @@ async def test_the_tools_of_real_servers_go_to_every_provider(installed: Install
     # Nine servers' tools are few enough for the host's own catalog above; sixteen are not.
     plans += [(provider, PORTABLE, {"portable": True}) for provider in (PROVIDERS if ALL_SERVERS else ("openai",))]
     plans += [("openai", STRICT, {"strict": True}), ("openai-responses", STRICT, {"strict": True})]
+    plans += [(form, PROFILES[name], {}) for name, form in FORMS.items()]
+    assert {profile.name for _, profile, _ in plans} == PROFILES.keys()
     for provider, profile, rules in plans:
-        bytes_sent = mended = sent = 0
+        bytes_sent = mended = sent = trimmed = 0
         refused: list[str] = []
         for name, tools in advertised.items():
             made, states = _projected({name: tools}, profile)
             bytes_sent += _check(provider, made, **rules)
             sent += len(made.tools)
             mended += sum(bool(state.mended) for state in states)
+            trimmed += len(made.trimmed)
+            assert not made.trimmed or len(made.tools) == profile.max_tools
             refused += [
-                f"{name}.{each.bare}: {each.rule} {each.reason}" for each in states if each.verdict != "on_wire"
+                f"{name}.{each.bare}: {each.rule} {each.reason}" for each in states if each.verdict == "quarantined"
             ]
             assert all(each.rule and each.reason for each in states if each.verdict == "quarantined")
         print(
-            f"{provider:17} profile {profile.name:17} {sent} tools, {bytes_sent:,} bytes, {mended} mended; refused: {refused}"
+            f"{provider:17} profile {profile.name:17} {sent} tools, {bytes_sent:,} bytes, {mended} mended, "
+            f"{trimmed} trimmed; refused: {refused}"
         )
-        assert sent + len(refused) == total
+        assert sent + trimmed + len(refused) == total
         if not profile.strict:
             assert refused == []  # a release of theirs that breaks this is worth a look
     assert _projected(advertised, PROFILES["anthropic"])[0].digest  # without a limit, all of them together

@@ -6,13 +6,12 @@ looked at, and what would be refused becomes a note.
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 
 from attrs import define, field, frozen
 
-from .pieces import Media, Note, plain_mime
+from .pieces import Media, Note, from_base64, plain_mime
 
 __all__ = ["TAKES", "Taken", "Takes", "Tally", "admit"]
 
@@ -164,8 +163,8 @@ def _decide(media: Media, takes: Takes, tally: Tally, error: bool) -> Taken | st
     if len(media.data) > 2 * most:
         return f"larger than {most:,} bytes"
     try:
-        raw = b64decode(media.data, validate=True)
-    except (ValueError, binascii.Error):
+        raw = from_base64(media.data)
+    except ValueError:
         return "its data is not base64"
     if not raw:
         return "it is empty"
@@ -204,6 +203,6 @@ def admit(media: Media, takes: Takes, tally: Tally, *, error: bool = False) -> T
     found = _decide(media, takes, tally, error)
     if isinstance(found, Taken):
         return found
-    size = len(media.data.rstrip("=")) * 3 // 4
+    size = len("".join(media.data.split()).rstrip("=")) * 3 // 4
     name = f" {media.label}" if media.label else ""
     return Note(f"[{media.kind}{name} left out: {media.mime or 'no type given'}, {size:,} bytes: {found}]")

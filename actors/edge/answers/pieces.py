@@ -14,7 +14,7 @@ from ...model.schema.sound import canonical
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
-__all__ = ["Media", "Note", "Piece", "Structured", "Text", "clean", "one_line", "plain_mime", "read"]
+__all__ = ["Media", "Note", "Piece", "Structured", "Text", "clean", "from_base64", "one_line", "plain_mime", "read"]
 
 
 @frozen
@@ -120,6 +120,22 @@ def _link(block: Any) -> Piece:
     return Text(f"[{said}]")
 
 
+_SPACES = b" \t\r\n\v\f"
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes that base64 says, also as MIME breaks it into lines, without padding, and in the alphabet for URLs.
+
+    Servers send all of these (``base64.encodebytes`` is of the first kind), and what they mean is never in doubt.
+
+    Raises:
+        ValueError: it is not base64.
+    """
+    plain = text.encode("ascii").translate(_URL_SAFE, _SPACES).rstrip(b"=")
+    return b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+
+
 def _resource(block: Any) -> Piece:
     inner = block.resource
     uri = one_line(inner.uri, 1000)
@@ -130,7 +146,7 @@ def _resource(block: Any) -> Piece:
     plain = plain_mime(mime)
     if plain.startswith("text/") or plain in _TEXT_TYPES or plain.endswith(("+json", "+xml")):
         try:
-            return Text(f"[resource {uri}]\n{b64decode(inner.blob, validate=True).decode('utf-8')}")
+            return Text(f"[resource {uri}]\n{from_base64(inner.blob).decode('utf-8')}")
         except ValueError:
             pass  # not base64, or not UTF-8: as any other blob
     return Media("resource", mime, inner.blob, uri)

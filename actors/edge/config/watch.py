@@ -55,13 +55,18 @@ LEAVING = 1.0
 Paths = Callable[[], Collection[str | Path]]
 
 
+def can_watch() -> bool:
+    """Whether the package that watches is installed. Imports nothing."""
+    return importlib.util.find_spec("watchfiles") is not None
+
+
 def require_watchfiles() -> None:
     """Refuse to watch without the package that does it. Imports nothing.
 
     Raises:
         PlaybillError: it is not installed.
     """
-    if importlib.util.find_spec("watchfiles") is None:
+    if not can_watch():
         how = "install playbill with its extra 'watch' (in a clone: pip install '.[watch]')"
         raise PlaybillError(f"watching the configuration needs watchfiles: {how}")
 

@@ -52,6 +52,13 @@ def _described(tool: ToolDef) -> str:
     return f"{words[:1].upper()}{words[1:]}." if words else "A tool without a description."
 
 
+def _cut(text: str, longest: int) -> str:
+    """A text cut where a word ends, unless that is far back, with a sign of it."""
+    room = text[: longest - 1]
+    end = len(room) if text[longest - 1].isspace() else max(room.rfind(space) for space in " \n\t")
+    return room[: end if end > longest // 3 else None].rstrip() + "…"
+
+
 def _fit(tool: ToolDef, wire_name: str, profile: Profile) -> Fit:
     message = judge(tool)
     if message is not None:
@@ -65,6 +72,10 @@ def _fit(tool: ToolDef, wire_name: str, profile: Profile) -> Fit:
     if profile.description and (description is None or not description.strip()):
         description = _described(tool)
         changes = (f"description: was empty; is now {description[:60]!a}",)
+    longest = profile.max_description
+    if longest is not None and description is not None and len(description) > longest:
+        changes = (*changes, f"description: cut from {len(description)} characters to at most {longest}")
+        description = _cut(description, longest)
     if lint(schema, profile) is None:
         return Fit(description, schema, schema, changes)
     try:

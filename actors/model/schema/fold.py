@@ -17,18 +17,26 @@ from __future__ import annotations
 from typing import Any
 
 from .flaw import Link, Unfit
-from .keywords import ANNOTATIONS, ROOT_UNIONS
-from .merge import both, either, same
+from .inline import MAX_GROWTH, count
+from .keywords import ANNOTATIONS, ROOT_UNIONS, shortened
+from .merge import both, distinct, either, every, same
 from .notes import Notes
 from .pointers import points_at
-from .sound import MAX_DEPTH, canonical
+from .sound import canonical
 
-__all__ = ["folded"]
+__all__ = ["MAX_PARTS", "MAX_WORK", "folded"]
+
+MAX_WORK = 100_000
+"""How many values of branches are looked at for one root, each as often as it is: unions of unions grow without bound."""
+
+MAX_PARTS = 200
+"""How many different schemas for one property are joined, when all of them count."""
 
 _MEMBERS = frozenset({"additionalProperties", "patternProperties", "properties", "required", "type"})
 _CONDITION = frozenset({"else", "if", "then"})
 _PLAIN = _MEMBERS - {"additionalProperties", "patternProperties"} | ANNOTATIONS
 _NO_NAMES: dict[str, Any] = {}
+_DEEPEST = 60  # unions and references in one another, far from the end of the stack
 _MOST_RESTS = 8  # different schemas for further properties that are told apart
 
 
@@ -67,18 +75,51 @@ class _Folder:
     def __init__(self, root: dict[str, Any], notes: Notes) -> None:
         self.root = root
         self.notes = notes
+        self.work = 0
+        self.depth = 0
+        self._path: set[int] = set()  # the targets being followed, by identity: meeting one again is a cycle
+        self._made: dict[int, dict[str, Any] | None] = {}  # by identity of a target: it as a branch
+        self._sizes: dict[int, tuple[Any, int]] = {}  # by identity of a schema, which is kept so that it stays its own
+
+    def spend(self, schema: Any, link: Link) -> None:
+        """Count the values of a schema that is looked at, however often.
+
+        Raises:
+            Unfit: ``too-large``, when that is too much in all.
+        """
+        known = self._sizes.get(id(schema))
+        if known is None:
+            known = self._sizes[id(schema)] = (schema, count(schema))
+        self.work += known[1]
+        if self.work > MAX_WORK:
+            raise Unfit("too-large", link, "the unions at the root of its input schema are too large to be folded")
+
+    def referred(self, schema: dict[str, Any], link: Link) -> dict[str, Any] | None:
+        """A branch that is a reference. What is referred to alone is looked at once."""
+        found = points_at(self.root, schema["$ref"])
+        if found is self.root or not isinstance(found, (dict, bool)):
+            raise Unfit("root-union", link, "a branch of the root refers to the root, or to no schema")
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        if not rest and id(found) in self._made:
+            return self._made[id(found)]
+        if id(found) in self._path:
+            raise Unfit("ref-cycle", link, "a branch of the root refers to itself")
+        if len(self._path) >= _DEEPEST:
+            raise Unfit("too-large", link, f"the references of its branches nest deeper than {_DEEPEST} levels")
+        if rest:
+            self.spend(found, link)
+        self._path.add(id(found))
+        view = self.branch(both(rest, found) if rest else found, link)
+        self._path.discard(id(found))
+        if not rest:
+            self._made[id(found)] = view
+        return view
 
     def branch(self, schema: Any, link: Link) -> dict[str, Any] | None:
         """A branch as one plain object schema, or None when no object is a value of it."""
-        hops = 0
-        while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
-            hops += 1
-            if hops > MAX_DEPTH:
-                raise Unfit("ref-cycle", link, "a branch of the root refers to itself")
-            found = points_at(self.root, schema["$ref"])
-            if found is self.root or not isinstance(found, (dict, bool)):
-                raise Unfit("root-union", link, "a branch of the root refers to the root, or to no schema")
-            schema = both({key: value for key, value in schema.items() if key != "$ref"}, found)
+        self.spend(None, link)
+        if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+            return self.referred(schema, link)
         if not _takes_objects(schema):
             return None
         if not isinstance(schema, dict):
@@ -87,9 +128,11 @@ class _Folder:
 
     def fold(self, schema: dict[str, Any], link: Link) -> dict[str, Any]:
         """An object schema without unions of its own."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise Unfit("too-large", link, f"the unions at the root nest deeper than {_DEEPEST} levels")
         base = {key: value for key, value in schema.items() if key not in ROOT_UNIONS}
-        if isinstance(base.get("properties"), dict):
-            base["properties"] = dict(base["properties"])  # ours, to be added to
+        described = {name: [schema] for name, schema in _names(base).items()}
         needed: dict[Any, None] = dict.fromkeys(_required(base))
         for key in ("not", "enum", "const"):
             if key in schema:
@@ -99,10 +142,14 @@ class _Folder:
             if not isinstance(branches, list) or not branches:
                 continue
             here = (link, key)
-            views = [self.branch(each, (here, place)) for place, each in enumerate(branches)]
-            objects = [view for view in views if view is not None]
-            if not objects or (key == "allOf" and len(objects) < len(views)):
+            views: list[dict[str, Any] | None] = []
+            for place, each in enumerate(branches):
+                views.append(self.branch(each, (here, place)))
+            objects = list({id(view): view for view in views if view is not None}.values())
+            if not objects or (key == "allOf" and None in views):
                 raise Unfit("root-union", here, "no object is a value of it")
+            for view in objects:
+                self.spend(view, here)
             if "unevaluatedProperties" in base and not all(view.keys() <= _PLAIN for view in objects):
                 self.notes.wider(
                     (link, "unevaluatedProperties"), "left out: what its branches looked at is not known now"
@@ -110,13 +157,26 @@ class _Folder:
                 del base["unevaluatedProperties"]
             if key == "allOf":
                 for view in objects:
-                    self.add(base, needed, view, here)
+                    self.add(base, described, needed, view, here)
             else:
-                self.add(base, needed, self.any_of(objects, here), here)
+                self.add(base, described, needed, self.any_of(objects, here), here)
             self.notes.exact(here, "folded into one object")
+        if described:
+            base["properties"] = {name: self.all_of(each, link, name) for name, each in described.items()}
         if needed:
             base["required"] = list(needed)
+        self.depth -= 1
         return base
+
+    def all_of(self, schemas: list[Any], link: Link, name: str) -> Any:
+        """What takes only what all of some schemas for one property take."""
+        if len(schemas) == 1:
+            return schemas[0]
+        kept = distinct(schemas)
+        if len(kept) > MAX_PARTS:
+            place = ((link, "properties"), name)
+            raise Unfit("too-large", place, f"more than {MAX_PARTS} branches of the root say something else of it")
+        return every(kept)
 
     def any_of(self, views: list[dict[str, Any]], link: Link) -> dict[str, Any]:
         """What takes all that any of some object schemas takes."""
@@ -129,13 +189,20 @@ class _Folder:
         rests = [_rest(view) for view in views]
         others = {canonical(rest): rest for rest in rests if isinstance(rest, dict)}
         open_views = any(rest is True for rest in rests) or len(others) > _MOST_RESTS
+        # Each of them is said again for each property that a branch does not describe.
+        open_views = open_views or len(described) * sum(map(count, others.values())) > MAX_GROWTH
         properties: dict[str, Any] = {}
         for name, schemas in described.items():
             if others and not open_views and len(schemas) < len(views):
                 schemas = [*schemas, *others.values()]
+            elif open_views and len(schemas) < len(views) and all(map(_nothing, schemas)):
+                # A branch that does not mention it takes anything for it, as what is made does then.
+                self.notes.wider(link, f"{shortened(name)}, which only some branches forbid, takes anything")
+                continue
             properties[name] = either(schemas)
         if open_views and any(
-            len(schemas) < len(views) and not _anything(properties[name]) for name, schemas in described.items()
+            len(schemas) < len(views) and name in properties and not _anything(properties[name])
+            for name, schemas in described.items()
         ):
             self.notes.narrower(link, "what only some branches describe is described as there")
         needed = _required(views[0])
@@ -159,20 +226,28 @@ class _Folder:
         if keys or any("patternProperties" in view for view in views):
             self.notes.wider(link, f"left out of its branches: {', '.join(keys or ['patternProperties'])[:120]}")
 
-    def add(self, base: dict[str, Any], needed: dict[Any, None], view: dict[str, Any], link: Link) -> None:
+    def add(
+        self,
+        base: dict[str, Any],
+        described: dict[str, list[Any]],
+        needed: dict[Any, None],
+        view: dict[str, Any],
+        link: Link,
+    ) -> None:
         """Make an object schema take only what another one takes too, or more where that cannot be said.
 
         Args:
-            base: changed; its properties are its own.
+            base: changed, but for its properties.
+            described: what is said of each property; changed, to be joined when all is there.
             needed: the names it requires; changed.
             view: the other one.
             link: where that comes from.
         """
         names = _names(view)
         if names:
-            properties = base.setdefault("properties", {})
+            base.setdefault("properties", {})  # its place
             for name, schema in names.items():
-                properties[name] = both(properties[name], schema) if name in properties else schema
+                described.setdefault(name, []).append(schema)
         needed.update(dict.fromkeys(_required(view)))
         conditional = bool(base.keys() & _CONDITION)
         for key, value in view.items():
@@ -195,22 +270,27 @@ class _Folder:
 
 
 def _anything(schema: Any) -> bool:
-    return not isinstance(schema, dict) or not schema.keys() - ANNOTATIONS
+    return schema is True or (isinstance(schema, dict) and not schema.keys() - ANNOTATIONS)
 
 
-def folded(root: dict[str, Any], notes: Notes) -> dict[str, Any]:
+def _nothing(schema: Any) -> bool:
+    return schema is False or (isinstance(schema, dict) and schema.get("not", 0) in (True, {}))
+
+
+def folded(root: dict[str, Any], notes: Notes, link: Link = None) -> dict[str, Any]:
     """A root schema without ``oneOf``, ``anyOf``, ``allOf``, ``enum``, ``const`` and ``not``.
 
     Args:
         root: of type object; not changed.
         notes: is told.
+        link: where it is, when it is not the root at all, but a schema without references.
 
     Returns:
         The same object when it has none.
 
     Raises:
-        Unfit: ``root-union``, when no object is a value of it.
+        Unfit: ``root-union``, when no object is a value of it; ``ref-cycle``, when a branch refers to itself; ``too-large``.
     """
     if not any(key in root for key in ROOT_UNIONS):
         return root
-    return _Folder(root, notes).fold(root, None)
+    return _Folder(root, notes).fold(root, link)

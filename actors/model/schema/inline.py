@@ -49,6 +49,15 @@ def _count(value: Any, told: list[bool]) -> int:
     return seen
 
 
+def _shape(key: str, value: Any) -> int | None:
+    """What a keyword holds, those of older drafts too, which are translated later."""
+    if key == "dependencies":
+        return MAP
+    if key == "additionalItems":
+        return SCHEMA
+    return LIST if key == "items" and isinstance(value, list) else SHAPES.get(key)
+
+
 class _Inliner:
     """Walks one schema; each target of a reference once."""
 
@@ -146,7 +155,7 @@ class _Inliner:
             if key in REFS or (key in IDS and (key != "id" or (link is None and isinstance(value, str)))):
                 changed = self.dropped = True
                 continue
-            shape = SHAPES.get(key)
+            shape = _shape(key, value)
             inner: Any = value
             made = (value, 0, 0)
             if shape == SCHEMA and isinstance(value, dict):

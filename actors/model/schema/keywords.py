@@ -24,6 +24,7 @@ __all__ = [
     "inferred_type",
     "is_form",
     "shortened",
+    "types_of",
 ]
 
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
@@ -210,8 +211,16 @@ def _type_of(value: Any) -> str:
     return "null"
 
 
-def inferred_type(schema: dict[str, Any]) -> str | None:
-    """The one type that a schema without ``type`` plainly means, or None: by ``enum``, ``const``, ``properties``, ``items``.
+def types_of(values: list[Any]) -> str | list[str]:
+    """The type of some values, at least one; of several types all of them, in the order of the alphabet."""
+    types = {_type_of(each) for each in values}
+    if "number" in types:
+        types.discard("integer")
+    return types.pop() if len(types) == 1 else sorted(types)
+
+
+def inferred_type(schema: dict[str, Any]) -> str | list[str] | None:
+    """The type that a schema without ``type`` plainly means, or None: by ``enum``, ``const``, ``properties``, ``items``.
 
     A schema that is a union or a reference says its type there.
     """
@@ -221,10 +230,7 @@ def inferred_type(schema: dict[str, Any]) -> str | None:
         return _type_of(schema["const"])
     values = schema.get("enum")
     if isinstance(values, list) and values:
-        types = {_type_of(each) for each in values}
-        if types == {"integer", "number"}:
-            return "number"
-        return types.pop() if len(types) == 1 else None
+        return types_of(values)
     if "properties" in schema and "items" not in schema:
         return "object"
     if "items" in schema and "properties" not in schema:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..profile import Profile, SchemaRules
+from .agree import stray
 from .flaw import Flaw, Link, path_text
 from .keywords import (
     FORMS,
@@ -26,6 +27,7 @@ from .keywords import (
     inferred_type,
     shortened,
 )
+from .patterns import MAX_PATTERNS, oddity
 from .pointers import is_dangling
 from .strict_rules import Tally, strict_flaw
 
@@ -35,11 +37,12 @@ _Found = tuple[str, Link, str]
 _NO_NAMES: dict[str, Any] = {}
 _SCALARS = ("string", "integer", "boolean", "number")  # they lack nothing
 
-_TYPE, _TEXT, _FORM, _REF, _ID, _SCHEMA, _MAP, _LIST, _ID_MAP = range(9)
+_TYPE, _TEXT, _FORM, _REF, _ID, _SCHEMA, _MAP, _LIST, _ID_MAP, _PATTERN = range(10)
 _KINDS: dict[str, int] = {
     **dict.fromkeys(FORMS, _FORM),
     **dict.fromkeys(("description", "title"), _TEXT),  # what there is most of, so that it costs least
     "type": _TYPE,
+    "pattern": _PATTERN,
     **{key: {SCHEMA: _SCHEMA, MAP: _MAP, LIST: _LIST}[shape] for key, shape in SHAPES.items()},
     **dict.fromkeys(IDS, _ID),
     **dict.fromkeys(IDS & SHAPES.keys(), _ID_MAP),
@@ -93,14 +96,24 @@ def _whole(schema: dict[str, Any], link: Link, rules: SchemaRules) -> _Found | N
     if "type" not in schema:
         inferred = None if rules.untyped else inferred_type(schema)
         if inferred is not None:
-            return "no-type", link, f"its type is missing; it is plainly {inferred}"
+            said = inferred if isinstance(inferred, str) else " or ".join(inferred)
+            return "no-type", link, f"its type is missing; it is plainly {said}"
     elif not rules.bare_arrays and "items" not in schema:
         given = schema["type"]
         if given == "array" or (isinstance(given, list) and "array" in given):
             return "no-items", link, "an array must say what its items are"
+    if not rules.stray_values and ("enum" in schema or "const" in schema):
+        key = stray(schema)
+        if key is not None:
+            return "enum-type", (link, key), f"a value of {key} is not of the type that it says beside it"
     if "properties" in schema or "required" in schema:
         return _names(schema, link, rules)
     return None
+
+
+def _pattern(pattern: Any, link: Link) -> _Found | None:
+    found = oddity(pattern) if isinstance(pattern, str) else None
+    return None if found is None else ("pattern", link, f"a regular expression cannot have {found}")
 
 
 def _reference(key: str, value: Any, link: Link, rules: SchemaRules, root: dict[str, Any]) -> _Found | None:
@@ -119,6 +132,7 @@ def _lint(root: dict[str, Any], profile: Profile) -> _Found | None:
     tally = Tally(rules) if rules.limited else None
     strict = profile.strict
     malformed = rules.malformed
+    judged = 0  # characters of regular expressions
     queue: list[tuple[dict[str, Any], Link, int]] = [(root, None, 1)]
     for schema, link, depth in queue:  # grows while it is read: breadth first
         for key, value in schema.items():
@@ -135,6 +149,17 @@ def _lint(root: dict[str, Any], profile: Profile) -> _Found | None:
                 found = _reference(key, value, link, rules, root)
                 if found is not None:
                     return found
+                continue
+            if kind == _PATTERN:
+                if not malformed and not isinstance(value, str):
+                    return "malformed", (link, key), f"{key} cannot be {shortened(value)}"
+                if not rules.any_pattern and isinstance(value, str):
+                    judged += len(value)
+                    if judged > MAX_PATTERNS:
+                        return "too-large", (link, key), f"its patterns have more than {MAX_PATTERNS} characters"
+                    found = _pattern(value, (link, key))
+                    if found is not None:
+                        return found
                 continue
             if kind in (_ID, _ID_MAP):
                 if not rules.refs and (key != "id" or (link is None and isinstance(value, str))):
@@ -167,6 +192,14 @@ def _lint(root: dict[str, Any], profile: Profile) -> _Found | None:
                     return "malformed", here, f"{key} cannot be {shortened(value)}"
                 each = value.items()
                 deeper = depth + 1
+                if key == "patternProperties" and not rules.any_pattern:
+                    judged += sum(map(len, value))
+                    if judged > MAX_PATTERNS:
+                        return "too-large", here, f"its patterns have more than {MAX_PATTERNS} characters"
+                    for name in value:
+                        found = _pattern(name, (here, name))
+                        if found is not None:
+                            return found
             for name, inner in each:
                 if isinstance(inner, dict):
                     queue.append((inner, (here, name), deeper))
@@ -176,7 +209,13 @@ def _lint(root: dict[str, Any], profile: Profile) -> _Found | None:
                 elif not rules.booleans:
                     return "boolean", (here, name), f"{str(inner).lower()} cannot stand for a schema"
         found = None
-        if schema.get("type") not in _SCALARS or "properties" in schema or "required" in schema:
+        if (
+            schema.get("type") not in _SCALARS
+            or "enum" in schema
+            or "properties" in schema
+            or "required" in schema
+            or "const" in schema
+        ):
             found = _whole(schema, link, rules)
         if found is None and strict:
             found = strict_flaw(schema, link)

@@ -87,4 +87,8 @@ def mended(schema: dict[str, Any], profile: Profile) -> tuple[dict[str, Any], tu
         flaw = lint(made, profile)
     if flaw is not None:
         raise Unfit.of(flaw)
+    if notes.translated and "$schema" in made:
+        # By the draft it names, what was translated would mean nothing.
+        made = {key: value for key, value in made.items() if key != "$schema"}
+        notes.exact((None, "$schema"), "left out: its keywords are those of draft 2020-12 now")
     return made, notes.lines()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .keywords import ANNOTATIONS
+from .keywords import ANNOTATIONS, TYPES
 from .sound import canonical
 
-__all__ = ["both", "either", "same"]
+__all__ = ["both", "distinct", "either", "every", "joined", "same"]
 
 _GROUPS: tuple[frozenset[str], ...] = (
     frozenset({"properties", "patternProperties", "additionalProperties"}),
@@ -25,6 +25,22 @@ def same(one: Any, other: Any) -> bool:
     return one is other or canonical(one) == canonical(other)
 
 
+def _types(value: Any) -> list[str]:
+    listed = value if isinstance(value, list) else [value]
+    return listed if all(isinstance(each, str) and each in TYPES for each in listed) else []
+
+
+def _shared_type(one: Any, other: Any) -> Any:
+    """The types that both of two ``type``s say, an integer being a number too; None when there is none."""
+    ours, theirs = _types(one), _types(other)
+    kept = [each for each in ours if each in theirs or (each == "integer" and "number" in theirs)]
+    if "integer" in theirs and "number" in ours and "integer" not in ours:
+        kept.append("integer")
+    if "number" in kept:
+        kept = [each for each in kept if each != "integer"]
+    return None if not kept else kept[0] if len(kept) == 1 else kept
+
+
 def _flat(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
     """All keywords side by side, when each then means what it meant; else None."""
     ours = one.keys() - ANNOTATIONS
@@ -38,6 +54,11 @@ def _flat(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
     if "required" in shared and isinstance(one["required"], list) and isinstance(other["required"], list):
         shared.discard("required")
         merged["required"] = [*other["required"], *(name for name in one["required"] if name not in other["required"])]
+    if "type" in shared:
+        kind = _shared_type(one["type"], other["type"])
+        if kind is not None:
+            shared.discard("type")
+            merged["type"] = kind
     left = set(shared)
     for group in _GROUPS:
         if not (ours & group and theirs & group):
@@ -63,6 +84,27 @@ def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def joined(one: Any, other: Any) -> Any:
+    """A schema that accepts what both accept, with no ``allOf`` for it; None when it takes one.
+
+    Args:
+        one: a schema; its title, description and other annotations win.
+        other: a schema.
+    """
+    if one is True or one == {}:
+        return other
+    if other is True or other == {}:
+        return one
+    if one is False or other is False:
+        return False
+    return _flat(one, other)
+
+
+def _beside(one: dict[str, Any], others: list[Any]) -> dict[str, Any]:
+    given = one.get("allOf")
+    return {**one, "allOf": [*(given if isinstance(given, list) else ()), *others]}
+
+
 def both(one: Any, other: Any) -> Any:
     """A schema that accepts what both accept.
 
@@ -73,25 +115,48 @@ def both(one: Any, other: Any) -> Any:
     Returns:
         One without ``allOf`` where that can be.
     """
-    if one is True or one == {}:
-        return other
-    if other is True or other == {}:
-        return one
-    if one is False or other is False:
-        return False
-    flat = _flat(one, other)
-    if flat is not None:
-        return flat
-    if same(one, other):
-        return one
-    given = one.get("allOf")
-    return {**one, "allOf": [*(given if isinstance(given, list) else ()), other]}
+    whole = joined(one, other)
+    if whole is not None:
+        return whole
+    return one if same(one, other) else _beside(one, [other])
+
+
+def distinct(schemas: list[Any]) -> list[Any]:
+    """Each of some schemas once, in order; what is the same object is compared only once."""
+    by_identity = {id(each): each for each in schemas}
+    if len(by_identity) == 1:
+        return schemas[:1]
+    kept: dict[bytes, Any] = {}
+    for each in by_identity.values():
+        kept.setdefault(canonical(each), each)
+    return list(kept.values())
+
+
+def every(schemas: list[Any]) -> Any:
+    """A schema that accepts what all of some schemas accept.
+
+    Args:
+        schemas: at least one; of annotations the first one's win.
+
+    Returns:
+        One without ``allOf`` where that can be.
+    """
+    kept = distinct(schemas)
+    whole = kept[0]
+    apart: list[Any] = []
+    for each in kept[1:]:
+        made = joined(whole, each)
+        if made is None:
+            apart.append(each)
+        else:
+            whole = made
+    return _beside(whole, apart) if apart and whole is not False else whole
 
 
 def _choices(schemas: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Schemas that only list values, as one ``enum``; None when one says more."""
     values: dict[bytes, Any] = {}
-    types: set[str] = set()
+    types: dict[bytes, Any] = {}
     for schema in schemas:
         if "const" in schema and schema.keys() <= {"const", "type"}:
             listed = [schema["const"]]
@@ -99,13 +164,13 @@ def _choices(schemas: list[dict[str, Any]]) -> dict[str, Any] | None:
             listed = schema["enum"]
         else:
             return None
-        types.add(schema["type"] if isinstance(schema.get("type"), str) else "")
+        types.setdefault(canonical(schema.get("type")), schema.get("type"))
         for value in listed:
             values.setdefault(canonical(value), value)
-    if len(types) > 1 and len(types - {""}) > 0:
+    if len(types) > 1:
         return None
-    kind = types.pop()
-    return {**({"type": kind} if kind else {}), "enum": list(values.values())}
+    (kind,) = types.values()
+    return {**({} if kind is None else {"type": kind}), "enum": list(values.values())}
 
 
 def either(schemas: list[Any]) -> Any:
@@ -117,12 +182,7 @@ def either(schemas: list[Any]) -> Any:
     Returns:
         The one, if they are all the same; one ``enum``, if they only list values; else ``anyOf``.
     """
-    distinct: dict[bytes, Any] = {}
-    for schema in schemas:
-        if schema is False or schema == {"not": {}}:
-            continue
-        distinct.setdefault(canonical(schema), schema)
-    kept = list(distinct.values())
+    kept = distinct([each for each in schemas if each is not False and each != {"not": {}}])
     if not kept:
         return False
     if len(kept) == 1:

@@ -20,9 +20,11 @@ class Notes:
 
     Args:
         inexact: how many of them changed what the schema accepts, to more or to less.
+        translated: a keyword of an older draft is now one of 2020-12.
     """
 
     inexact: int = field(default=0, init=False)
+    translated: bool = field(default=False, init=False)
     _lines: dict[str, None] = field(factory=dict, init=False)
     _left_out: int = field(default=0, init=False)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from .flaw import Link, Unfit
-from .keywords import LIST, MAP, SHAPES, TYPES, is_form, shortened
+from .keywords import ANNOTATIONS, LIST, MAP, SHAPES, TYPES, is_form, shortened
+from .merge import both
 from .notes import Notes
 
-__all__ = ["repaired"]
+__all__ = ["repaired", "type_names"]
 
 _TYPE_NAMES = {
     "bool": "boolean",
@@ -25,6 +26,9 @@ _TYPE_NAMES = {
     "str": "string",
 }
 """What types are called elsewhere."""
+
+
+_MOST_SPELLED = 8  # values of a list that a message shows
 
 
 def _type_name(value: Any) -> str | None:
@@ -47,6 +51,12 @@ def _type(value: Any) -> Any:
         return None
     distinct = list(dict.fromkeys(names))
     return distinct if len(distinct) > 1 else distinct[0]
+
+
+def type_names(value: Any) -> tuple[str, ...]:
+    """The types that a ``type`` means, as mending reads it; none when it is left out or says nothing that can be read."""
+    made = _type(value)
+    return () if made is None else (made,) if isinstance(made, str) else tuple(made)
 
 
 def _required(value: Any) -> Any:
@@ -80,6 +90,7 @@ def _tuple(schema: dict[str, Any], link: Link, notes: Notes) -> None:
     rest = schema.pop("additionalItems", None)
     if value and "prefixItems" not in schema:
         schema["prefixItems"] = _listed_schemas("items", value, link)
+        notes.translated = True
         notes.exact((link, "items"), "a list of items is now prefixItems")
         if isinstance(rest, (dict, bool)):
             schema["items"] = rest
@@ -92,10 +103,51 @@ def _bound(schema: dict[str, Any], key: str, link: Link, notes: Notes) -> None:
     limit = "maximum" if key == "exclusiveMaximum" else "minimum"
     if schema[key] is True and is_form(limit, schema.get(limit, "")):
         schema[key] = schema.pop(limit)
+        notes.translated = True
         notes.exact((link, key), f"true, as in draft 4, is now the {limit}")
     else:
-        notes.exact((link, key), "left out: false, as in draft 4, says nothing")
+        alone = f"true, as in draft 4, says nothing without a {limit}"
+        notes.exact((link, key), f"left out: {alone if schema[key] else 'false, as in draft 4, says nothing'}")
         del schema[key]
+
+
+def _dependencies(schema: dict[str, Any], link: Link, notes: Notes) -> None:
+    """``dependencies`` of drafts before 2019: in 2020-12 two keywords, one for names and one for schemas."""
+    value = schema.pop("dependencies")
+    here = (link, "dependencies")
+    if not isinstance(value, dict):
+        notes.wider(here, f"left out: it cannot be {shortened(value)}")
+        return
+    given = schema.get("dependentRequired")
+    names: dict[str, list[str]] = {**given} if isinstance(given, dict) else {}
+    given = schema.get("dependentSchemas")
+    schemas: dict[str, Any] = {**given} if isinstance(given, dict) else {}
+    said = False
+    for name, each in value.items():
+        if isinstance(each, (dict, bool)):
+            schemas[name] = both(schemas[name], each) if isinstance(schemas.get(name), (dict, bool)) else each
+        else:
+            listed = [each] if isinstance(each, str) else each  # one name alone: draft 3
+            if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+                notes.wider((here, name), f"left out: it cannot be {shortened(each)}")
+                continue
+            old = names.get(name)
+            names[name] = list(dict.fromkeys([*(old if isinstance(old, list) else ()), *listed]))
+        said = True
+    if names:
+        schema["dependentRequired"] = names
+    if schemas:
+        schema["dependentSchemas"] = schemas
+    if said:
+        notes.translated = True
+        notes.exact(here, "is now dependentRequired and dependentSchemas")
+
+
+def _spelled(value: Any) -> str:
+    """A value for a message, a short list with what it lists."""
+    if not isinstance(value, list) or not 0 < len(value) <= _MOST_SPELLED:
+        return shortened(value)
+    return f"[{', '.join(map(shortened, value))}]"
 
 
 def repaired(schema: dict[str, Any], link: Link, notes: Notes) -> dict[str, Any]:
@@ -124,6 +176,9 @@ def repaired(schema: dict[str, Any], link: Link, notes: Notes) -> dict[str, Any]
         if key == "items" and isinstance(value, list):
             _tuple(out, link, notes)
             continue
+        if key == "dependencies":
+            _dependencies(out, link, notes)
+            continue
         if key in ("exclusiveMaximum", "exclusiveMinimum") and isinstance(value, bool):
             _bound(out, key, link, notes)
             continue
@@ -140,9 +195,10 @@ def repaired(schema: dict[str, Any], link: Link, notes: Notes) -> dict[str, Any]
         elif shape is not None and value and not isinstance(value, (str, int, float)):
             raise Unfit("malformed", (link, key), f"{key} cannot be {shortened(value)}")
         if made is None:
-            notes.wider((link, key), f"left out: it cannot be {shortened(value)}")
+            note = notes.exact if key in ANNOTATIONS or key == "$schema" else notes.wider
+            note((link, key), f"left out: it cannot be {shortened(value)}")
             del out[key]
         else:
-            notes.exact((link, key), f"{shortened(value)} is now {shortened(made)}")
+            notes.exact((link, key), f"{_spelled(value)} is now {_spelled(made)}")
             out[key] = made
     return out

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .agree import agreed
 from .flaw import Link, Unfit
 from .fold import folded
-from .keywords import ANNOTATIONS, TYPES
-from .merge import both, either
+from .keywords import ANNOTATIONS, TYPES, inferred_type
+from .merge import both, either, joined
 from .notes import Notes
 from .strict_rules import STRICT_FORMATS, STRICT_KEYWORDS
 
@@ -62,30 +63,41 @@ class _Stricter:
         if "allOf" in schema:
             parts = schema["allOf"]
             schema = {key: value for key, value in schema.items() if key != "allOf"}
+            apart: list[Any] = []
             for part in parts:
                 if isinstance(part, dict):
                     part = {key: value for key, value in part.items() if key not in ANNOTATIONS or key not in schema}
-                joined = both(part, schema)
-                if isinstance(joined, dict) and "allOf" not in joined:
-                    schema = joined
-                elif _has(schema, "object") or (isinstance(part, dict) and _has(part, "object")):
-                    whole = {"type": "object", **schema, "allOf": [part]}
-                    schema = folded(whole, self.notes)
+                whole = joined(part, schema)
+                if isinstance(whole, dict) and "allOf" not in whole:
+                    schema = whole
                 else:
+                    apart.append(part)
+            if any(_has(each, "object") for each in (schema, *apart) if isinstance(each, dict)) and apart:
+                schema = folded({"type": "object", **schema, "allOf": apart}, self.notes, link)
+            else:
+                for _ in apart:
                     self.notes.wider((link, "allOf"), "a part is left out: strict mode has no allOf")
         if "oneOf" in schema:
             branches = schema["oneOf"]
             schema = {key: value for key, value in schema.items() if key != "oneOf"}
-            joined = both(schema, {"anyOf": branches})
-            if "allOf" in joined:
+            whole = both(schema, {"anyOf": branches})
+            if "allOf" in whole:
                 self.notes.wider((link, "oneOf"), "left out: strict mode has no second union")
             else:
                 self.notes.wider((link, "oneOf"), "is now anyOf")
-                schema = joined
+                schema = whole
         return schema
 
     def schema(self, schema: dict[str, Any], link: Link) -> dict[str, Any]:
         """One schema and all inside it."""
+        if schema.get("nullable") is not True or link is None:
+            return self.form(schema, link)
+        # OpenAPI 3.0, whose word for null strict mode does not know.
+        made = self.form({key: value for key, value in schema.items() if key != "nullable"}, link)
+        self.notes.wider((link, "nullable"), "is now said by its type: null")
+        return _nullable(made)
+
+    def form(self, schema: dict[str, Any], link: Link) -> dict[str, Any]:
         for _ in range(len(TYPES) * 8):
             if not schema.keys() & _UNIONS:
                 break
@@ -108,7 +120,19 @@ class _Stricter:
             out["anyOf"] = [self.schema(each, ((link, "anyOf"), place)) for place, each in enumerate(out["anyOf"])]
         if _has(out, "object") or "properties" in out:
             out = self.closed(out, link)
-        if not out.keys() & {"type", "anyOf", "enum", "const"}:
+        else:
+            for key in ("additionalProperties", "required"):
+                if key in out:
+                    self.notes.wider(
+                        (link, key), "left out: it is said of an object, and this says of none that it is one"
+                    )
+                    del out[key]
+        if "type" not in out:
+            kind = inferred_type(out)
+            if kind is not None:
+                out = {"type": kind, **out}
+        out = agreed(out, link, self.notes)
+        if not out.keys() & {"type", "anyOf"}:
             raise Unfit("strict-untyped", link, "strict mode needs a type; this takes anything")
         return out
 

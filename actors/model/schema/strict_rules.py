@@ -44,6 +44,9 @@ STRICT_KEYWORDS = frozenset(
 STRICT_FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
 """The values of ``format`` that it knows."""
 
+_LONG_ENUM = 250  # values that are text; of more of them the characters are limited too
+_ENUM_TEXT = 15_000  # characters of all of them together
+
 _Found = tuple[str, Link, str]
 
 
@@ -54,7 +57,13 @@ def strict_flaw(schema: dict[str, Any], link: Link) -> _Found | None:
             return "strict-keyword", (link, key), f"strict mode does not know {key}"
     if schema.get("format", "date") not in STRICT_FORMATS:
         return "strict-keyword", (link, "format"), "strict mode does not know this format"
-    if not ("type" in schema or "anyOf" in schema or "enum" in schema or "const" in schema):
+    values = schema.get("enum")
+    if isinstance(values, list) and len(values) > _LONG_ENUM:
+        texts = [each for each in values if isinstance(each, str)]
+        if len(texts) > _LONG_ENUM and sum(map(len, texts)) > _ENUM_TEXT:
+            message = f"an enum of more than {_LONG_ENUM} values has more than {_ENUM_TEXT} characters"
+            return "too-large", (link, "enum"), message
+    if not ("type" in schema or "anyOf" in schema):
         return "strict-untyped", link, "strict mode needs a type; this takes anything"
     given = schema.get("type")
     if given == "object" or (isinstance(given, list) and "object" in given) or "properties" in schema:

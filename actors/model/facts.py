@@ -1,0 +1,166 @@
+"""What is to be said of one server whatever the others are: how it is, and each tool's verdict but the budget's.
+
+`make_row` makes a server's `Row` of its entry and its status. Nothing here raises: what an entry or a status makes raise
+becomes the error of its row.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from .config import ServerEntry
+from .mask import mask_args, mask_text, mask_url
+from .naming import wire_name
+from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of
+from .profile import Profile
+from .row import Row
+from .snapshot import Phase, ToolState
+from .status import ServerStatus
+from .tool import Sent, Tool, make_tools, nothing_sent, one_line
+
+__all__ = ["make_row"]
+
+_BY_BARE = attrgetter("ref.bare")
+
+
+def _excluded(entry: ServerEntry, bare: str) -> tuple[str, str | None, int | None]:
+    """Why the lists do not let a tool through, in words, and where that is written: the file and the line."""
+    line = entry.excluded_at(bare)
+    where = f"the entry {entry.name!r}"
+    if entry.source is not None:
+        where += f" ({entry.source}{'' if line is None else f':{line}'})"
+    said = f"excluded by {where}" if bare in entry.exclude else f"not in the include list of {where}"
+    return said, entry.source, line
+
+
+def _down(phase: Phase, error: str | None) -> str:
+    why = f": {error}" if error else ""
+    return {
+        "parked": f"its server is parked{why}",
+        "needs_auth": f"its server needs a login{why}",
+        "disabled": "its server is disabled",
+        "untrusted": "its server is not trusted yet",
+        "invalid": f"its server's entry cannot be used{why}",
+        "stopping": "its server is disabled and being stopped",
+    }[phase]
+
+
+def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
+    phase = phase_of(entry, status)
+    life, report = status.lifecycle, live_report(status)
+    connected = report is not None and report.connected
+    died = life is not None and not (life.first and connected)
+    return {
+        "name": entry.name,
+        "command": None if entry.command is None else mask_text(entry.command),
+        "args": mask_args(entry.args),
+        "url": None if entry.url is None else mask_url(entry.url),
+        "source": entry.source,
+        "connected": connected,
+        "phase": phase,
+        "error": error_of(phase, entry, status),
+        "list_error": None if report is None else report.list_error,
+        "list_state": list_state_of(status),
+        "restarts": 0 if life is None else life.restarts,
+        "next_retry_at": None if life is None else life.next_retry_at,
+        "attempt": None if life is None else life.attempt,
+        "generation": 0 if life is None else life.generation,
+        "pid": report.pid if connected and report is not None else None,
+        "protocol_version": report.protocol_version if connected and report is not None else None,
+        "stderr_tail": report.stderr_tail if died and report is not None else "",
+    }
+
+
+def _failed_facts(entry: ServerEntry, error: Exception) -> dict[str, Any]:
+    return {"name": entry.name, "phase": "invalid", "error": f"it cannot be shown: {one_line(error)}"}
+
+
+def _priority(entry: ServerEntry) -> float:
+    try:
+        return entry.priority if isinstance(entry.priority, int) else float(entry.priority)
+    except Exception:
+        return 0
+
+
+def _fixed(entry: ServerEntry, tool: Tool, down: str | None) -> ToolState | None:
+    """The state of a tool the budget has no say in, or None. The order of the questions is that of the verdicts."""
+    try:
+        bare = tool.wire.bare
+        enabled = entry.allows(bare)
+        if not enabled:
+            return tool.state(False, "excluded", *_excluded(entry, bare))
+        if down is not None:
+            return tool.state(True, "server_down", down)
+        if tool.flaw is not None:
+            return tool.state(True, "quarantined", str(tool.flaw))
+    except Exception as error:
+        return tool.state(False, "quarantined", f"its entry's lists cannot be used: {one_line(error)}")
+    return None
+
+
+def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
+    """What is known of the tools of a server that has not listed any: the excluded names."""
+    return tuple(
+        ToolState(
+            bare=bare,
+            enabled=entry.allows(bare),
+            wire_name=wire_name(entry.name, bare),
+            verdict="excluded",
+            reason=reason,
+            file=file,
+            line=line,
+        )
+        for bare in dict.fromkeys(entry.exclude)
+        for reason, file, line in (_excluded(entry, bare),)
+    )
+
+
+def make_row(
+    entry: ServerEntry, status: ServerStatus, profile: Profile, old: Row | None = None, sent: Sent = nothing_sent
+) -> Row:
+    """Everything about a server that does not depend on the others. Total: it never raises.
+
+    Args:
+        entry: as configured.
+        status: what is known of it.
+        profile: what its tools are judged for.
+        old: its row before; what is the same in it is used again.
+        sent: what was sent before, for tools that ``old`` does not know.
+    """
+    tools: tuple[Tool, ...] = ()
+    extra: tuple[ToolState, ...] = ()
+    try:
+        facts = _facts(entry, status)
+        if status.tools is None:
+            extra = _unlisted(entry)
+    except Exception as error:
+        facts = _failed_facts(entry, error)
+    try:
+        if status.tools is not None:
+            known = old is not None and old.advertised is status.tools and old.profile == profile
+            before = () if old is None else old.tools
+            tools = before if known else make_tools(entry.name, status.tools, profile, before, sent)
+    except Exception as error:
+        facts = _failed_facts(entry, error)
+    phase: Phase = facts["phase"]
+    down = _down(phase, facts["error"]) if phase in DOWN_PHASES else None
+    fixed = tuple(_fixed(entry, tool, down) for tool in tools)
+    open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
+    try:
+        pins = frozenset(entry.pin)
+    except Exception:
+        pins = frozenset()
+    return Row(
+        entry=entry,
+        status=status,
+        profile=profile,
+        advertised=status.tools,
+        priority=_priority(entry),
+        tools=tools,
+        facts=facts,
+        fixed=fixed,
+        extra=extra,
+        pinned=tuple(tool for tool in open_ if tool.ref.bare in pins),
+        others=tuple(tool for tool in open_ if tool.ref.bare not in pins),
+    )

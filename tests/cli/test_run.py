@@ -1,0 +1,164 @@
+"""The verb that goes on: what it tells, when it ends, and with what."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playbill.actors.cli.running import Told, changes_of, words_of
+from playbill.actors.model.budget import Budget
+from playbill.actors.model.config import Config, ConfigState, ServerEntry
+from playbill.actors.model.projection import project
+from playbill.actors.model.snapshot import Snapshot
+from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
+
+from .conftest import PROGRAM, shipped
+
+WriteConfig = Callable[..., Path]
+Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def ready(*bares: str) -> ServerStatus:
+    return ServerStatus(
+        lifecycle=Lifecycle(stage="running", generation=1),
+        report=Report(generation=1, connected=True, ready=True),
+        tools=tuple(ToolDef(bare) for bare in bares),
+        tools_generation=1,
+    )
+
+
+def snap(*names: str, before: Snapshot | None = None, error: str | None = None, cap: int = 9, **known: Any) -> Snapshot:
+    config = Config(tuple(ServerEntry(name, command="run") for name in names))
+    return project(ConfigState(1, config, error), known, (), Budget(cap), before)
+
+
+def said(told: Told, snapshot: Snapshot) -> tuple[Told, list[str]]:
+    told, changes = changes_of(told, snapshot)
+    json.dumps(changes)
+    return told, [words_of(change) for change in changes]
+
+
+def test_each_change_is_told_once() -> None:
+    first = snap("a")
+    told, lines = said(Told(), first)
+    assert lines == ["server a: starting", "catalog: 0 tools"]
+    second = snap("a", before=first, a=ready("x", "y"))
+    told, lines = said(told, second)
+    assert lines == ["server a: ready", "catalog: 2 tools (+ mcp__a__x, mcp__a__y)"]
+    assert said(told, second)[1] == []
+    third = snap("a", before=second, a=ready("y"), error="mcp.json:1:1: no")
+    told, lines = said(told, third)
+    assert lines == ["config: mcp.json:1:1: no", "catalog: 1 tool (- mcp__a__x)"]
+    told, lines = said(told, snap(before=third))
+    assert lines == ["server a: removed", "config: it can be read again", "catalog: 0 tools (- mcp__a__y)"]
+
+
+def test_what_the_budget_dropped_is_told_with_its_warning() -> None:
+    before = snap("a", a=ready("x", "y"))
+    told, _ = said(Told(), before)
+    _, lines = said(told, snap("a", before=before, a=ready("x", "y"), cap=1))
+    assert lines == [
+        "catalog: 1 tool (- mcp__a__y; trimmed a/y); 2 tools over the budget of 1 — 1 MCP tools were dropped from this "
+        "session; disable some to make room"
+    ]
+
+
+def test_words_are_one_line_whatever_a_server_is_called() -> None:
+    (line, _) = said(Told(), snap("a\n\x1b[31m"))[1]
+    assert line.isprintable()
+
+
+def test_with_a_command_it_ends_as_the_command_does(playbill: Playbill, write_config: WriteConfig) -> None:
+    config = write_config()
+    for code in (0, 7):
+        done = playbill(
+            "run", "--config", config, "--", sys.executable, "-c", f"print('mine'); raise SystemExit({code})"
+        )
+        assert (done.returncode, done.stdout) == (code, "mine\n")
+        assert "catalog: 0 tools" in done.stderr
+    kill = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    assert playbill("run", "--config", config, "--", sys.executable, "-c", kill).returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--", "no-such-program"), 2, "'no-such-program' cannot be run: "),
+        (("--profile", "opnai", "--", "true"), 2, "did you mean 'openai'"),
+        (("--scope", "user", "--", "true"), 2, "not both"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(
+    inside: Playbill, write_config: WriteConfig, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = inside("run", "--no-watch", "--config", write_config(), *arguments)
+    assert done.returncode == code
+    assert words in done.stderr.splitlines()[-1]
+
+
+def test_a_config_that_is_missing_ends_it(inside: Playbill) -> None:
+    assert inside("run", "--config", "none.json", "--", "true").returncode == 3
+
+
+@contextmanager
+def running(cwd: Path, environment: dict[str, str], *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*PROGRAM, "run", *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # One that never says what is waited for must not hold up the tests for ever.
+    patience = threading.Timer(120, process.kill)
+    patience.start()
+    try:
+        yield process
+    finally:
+        patience.cancel()
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def until(process: subprocess.Popen[str], wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The first line that is wanted; its reading ends when the program does."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        change: dict[str, Any] = json.loads(line)
+        assert change["schema"] == 1
+        if wanted(change):
+            return change
+    raise AssertionError(process.communicate())
+
+
+def test_it_watches_the_config_and_ends_with_ctrl_c(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    config = write_config(dice=shipped("dice"))
+    with running(tmp_path, environment, "--config", config, "--json") as process:
+        change = until(process, lambda change: change["event"] == "catalog" and change["tools"] > 0)
+        assert "mcp__dice__flip" in change["added"]
+        write_config(dice=shipped("dice", tools={"exclude": ["flip"]}))
+        change = until(process, lambda change: change["event"] == "catalog")
+        assert (change["added"], change["removed"]) == ([], ["mcp__dice__flip"])
+        write_config("{")
+        assert "mcp.json:1:" in until(process, lambda change: change["event"] == "config")["error"]
+        write_config()
+        assert until(process, lambda change: change["event"] == "server")["phase"] is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "Traceback" not in out + err
