@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import trio
 
@@ -19,10 +19,12 @@ from .model.catalog import Catalog
 from .model.config import ServerEntry
 from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
 from .model.lens import EVERYTHING, Lens
-from .model.naming import PREFIX
+from .model.naming import PREFIX, may_be_of
 from .model.native import NativeTool
 from .model.nearest import nearest
+from .model.plain import flat, quoted
 from .model.profile import Profile
+from .model.schema.sound import canonical
 from .model.schema.strict import unstrict
 from .model.snapshot import ServerState, Snapshot
 from .model.status import ServerStatus, ToolDef
@@ -58,12 +60,12 @@ def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
         return None
     current = report if report is not None and report.generation == lifecycle.generation else None
     if current is not None and current.needs_auth:
-        return f"it needs a login: {current.error}"
+        return f"it needs a login: {flat(current.error or 'unknown')}"
     if current is not None and current.error is not None and lifecycle.stage == "running":
-        return f"it has ended and is being cleared away: {current.error}"
+        return f"it has ended and is being cleared away: {flat(current.error)}"
     if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:
         return None
-    cause = lifecycle.error or (current.error if current is not None else None) or "unknown"
+    cause = flat(lifecycle.error or (current.error if current is not None else None) or "unknown")
     return {
         "backing_off": f"it is waiting to be restarted after: {cause}",
         "parked": f"it is parked after {lifecycle.restarts} restarts: {cause}",
@@ -107,7 +109,7 @@ class Calls:
         offered = catalog if catalog is not None else snapshot.catalog
         tool = offered.tool(wire_name)
         began = trio.current_time()
-        if tool is None and catalog is None and await self._awaited(wire_name, snapshot, lens, timeout):
+        if tool is None and catalog is None and await self._awaited(wire_name, shown, lens, timeout):
             snapshot = shown()
             tool = snapshot.catalog.tool(wire_name)
         if tool is None:
@@ -132,28 +134,52 @@ class Calls:
             name=wire_name,
             began=began,
             strict=offered.profile.strict,
+            held=None if catalog is None else (tool, catalog.profile),
         )
 
     def _published(self) -> Snapshot:
         return self._cell.value
 
-    async def _awaited(self, wire_name: str, snapshot: Snapshot, lens: Lens, timeout: float | None) -> bool:
-        """Wait for the first list of the server that a name seems to be of; False when there is none to wait for."""
-        for server in _unlisted(wire_name, snapshot):
-            if lens.hides_server(server.name) is None:
-                break
-        else:
+    async def _awaited(self, name: str, shown: Callable[[], Snapshot], lens: Lens, timeout: float | None) -> bool:
+        """Wait for the first lists of the servers that a wire name may be of, until one has it; False when there are none.
+
+        Raises:
+            ServerUnavailable: none has it, and one of them has no list and gets none now.
+        """
+        servers = [each.name for each in _unlisted(name, shown()) if lens.hides_server(each.name) is None]
+        if not servers:
             return False
 
         async def work(_: Callable[[], None]) -> None:
-            await self._line(server.name)
-            try:
-                await self._board.projected(self._board.version)
-            except trio.ClosedResourceError:
-                raise HostClosed from None
+            while True:
+                version = self._board.version
+                states = [self._first_list(server) for server in servers]
+                try:
+                    await self._board.projected(version)
+                    listed = [state for server in servers if (state := shown().model.server(server)) is not None]
+                    if any(tool.wire_name == name for state in listed for tool in state.tools):
+                        return
+                    if "awaited" not in states:
+                        break
+                    await self._board.changed(version)
+                except trio.ClosedResourceError:
+                    raise HostClosed from None
+            for each in states:
+                if isinstance(each, ServerUnavailable):
+                    raise each
 
-        await _by_deadline(wire_name, timeout, IDLE, work)
+        await _by_deadline(name, timeout, IDLE, work)
         return True
+
+    def _first_list(self, server: str) -> Literal["awaited", "there"] | ServerUnavailable:
+        """How it stands with the first list of a server, for a call that waits for it."""
+        if self._closing():
+            raise HostClosed
+        line = self._board.lines.get(server)
+        if line is not None and line.closing is None:
+            return "there"
+        reason = refusal(self._board.config.config.get(server), self._board.status(server))
+        return "awaited" if reason is None else ServerUnavailable(server, reason)
 
     def _not_offered(self, wire_name: str, snapshot: Snapshot, offered: Catalog, lens: Lens) -> Exception:
         hidden = lens.hides_native(wire_name)
@@ -187,7 +213,7 @@ class Calls:
                 raise ToolNotOffered(tool.wire_name, hidden)
             if server.list_state == "none":
                 return
-            raise ToolNotOffered(tool.wire_name, f"server {tool.server!r} does not advertise it any more")
+            raise ToolNotOffered(tool.wire_name, _withdrawn(tool.server))
         if state.verdict == "quarantined" and profile != snapshot.catalog.profile:
             # What one profile does not take another one may: the catalog's own decides whether it still offers the tool.
             flaw = self._flaw(tool.server, tool.bare, profile)
@@ -226,6 +252,7 @@ class Calls:
         name: str | None = None,
         began: float | None = None,
         strict: bool = False,
+        held: tuple[WireTool, Profile] | None = None,
     ) -> Any:
         """A call by origin.
 
@@ -233,6 +260,7 @@ class Calls:
             name: the wire name it was called by.
             began: trio clock time from which the deadline counts, or None for now.
             strict: the arguments answer to a schema of strict mode, in which null stands for what is left out.
+            held: the tool as a held catalog has it, and that one's profile; it must still be the same one.
         """
         entry = self._board.config.config.get(server)
         if entry is None:
@@ -241,11 +269,11 @@ class Calls:
         if not entry.allows(bare):
             shown = why(self._cell.value, server, bare)  # which may be older than the config
             words = shown.reason if shown.verdict == "excluded" else None
-            raise ToolNotOffered(f"{server}/{bare}", words or f"excluded by the lists of server {server!r}")
+            raise ToolNotOffered(f"{server}/{bare}", words or f"excluded by the lists of server {quoted(server)}")
 
         async def work(heard: Callable[[], None]) -> Any:
             line = await self._line(server)
-            source = self._known(server, bare)
+            source = self._known(server, bare) if held is None else self._as_held(*held)
             given = dict(arguments or {})
             if strict:
                 # By what the server advertises now, not by what the model was shown: that one is mended.
@@ -263,6 +291,29 @@ class Calls:
             if tool.bare == bare:
                 return tool
         raise UnknownTool(bare, nearest(bare, (tool.bare for tool in tools)), server=server)
+
+    def _as_held(self, tool: WireTool, profile: Profile) -> ToolDef:
+        """The definition of a tool that a server lists, provided that it takes what the held catalog says it takes.
+
+        Not by the description: servers put news there, and it is the arguments that another tool cannot be given.
+        """
+        assert tool.server is not None
+        for source in self._board.status(tool.server).tools or ():
+            if source.bare == tool.bare:
+                break
+        else:
+            raise ToolNotOffered(tool.wire_name, _withdrawn(tool.server))
+        made = prepare(tool.server, source, profile)
+        if made is not None and made.flaw is not None:
+            raise ToolNotOffered(tool.wire_name, str(made.flaw))
+        now = source.input_schema if made is None else made.wire.input_schema
+        if now is not tool.input_schema and canonical(now) != canonical(tool.input_schema):
+            raise ToolNotOffered(
+                tool.wire_name,
+                f"server {quoted(tool.server)} lists it with another input schema now than the catalog that the call was made "
+                "with; call it by the catalog as it is now",
+            )
+        return source
 
     async def _line(self, server: str) -> Line:
         """The open line of a server; waits for it during a first start only."""
@@ -311,10 +362,12 @@ def check_call(arguments: object, timeout: object) -> None:
 def _unlisted(wire_name: str, snapshot: Snapshot) -> list[ServerState]:
     """The servers without a list yet that a wire name may be of."""
     return [
-        server
-        for server in snapshot.model.servers
-        if server.list_state == "none" and wire_name.startswith(f"{PREFIX}{server.name}__")
+        server for server in snapshot.model.servers if server.list_state == "none" and may_be_of(wire_name, server.name)
     ]
+
+
+def _withdrawn(server: str) -> str:
+    return f"server {quoted(server)} does not advertise it any more"
 
 
 def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress:

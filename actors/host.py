@@ -16,7 +16,7 @@ from .board import Board
 from .calls import Calls, check_call, check_names
 from .desk import Apply, Reload, Trust
 from .line import Stop
-from .model.budget import Budget
+from .model.budget import Budget, as_budget
 from .model.catalog import Catalog
 from .model.config import Config, ServerEntry
 from .model.edits import AddServer, RemoveServer, SetEnabled, SetPin, SetTool
@@ -31,7 +31,7 @@ from .model.why import why
 from .operations import Operations
 from .ports import Progress
 from .readiness import Readiness, answered, readiness
-from .view import View, as_budget, foresee, seen_on
+from .view import View, foresee, seen_on
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -146,7 +146,7 @@ class Host:
         Raises:
             UnknownServer, UnknownTool: nothing of that name is known; the nearest is named.
             ValueError: a string can be more than one thing; or there is no such profile, or the budget is negative.
-            TypeError: one string stands for a list, or an item is neither a string nor a `ToolRef`.
+            TypeError: one string stands for a list, an item is neither a string nor a `ToolRef`, or the budget is no budget.
         """
         return foresee(
             seen_on(self._board),
@@ -183,7 +183,7 @@ class Host:
         Raises:
             ValueError: there is no such profile, or it does not take a native tool that is not excluded (`open_host`); or the
                 budget is negative.
-            TypeError: one string stands for a list, or an item is neither a string nor a `ToolRef`.
+            TypeError: one string stands for a list, an item is neither a string nor a `ToolRef`, or the budget is no budget.
         """
         lens, taker = Lens(exclude, include), None if profile is None else find_profile(profile)
         if taker is not None:
@@ -401,7 +401,9 @@ class Host:
             wire_name: as in the catalog.
             arguments: JSON values, or None for none.
             catalog: the value that the model was shown; None for the one now. A call through a held catalog reaches the tool
-                that it named then, or none.
+                that it named then, or none: the server of that name must still list a tool of that name, with the input schema
+                that the catalog shows of it (as this profile has it). So a restart does not matter, nor does another
+                description; but what another program lists under the name, for other arguments, is another tool.
             timeout: seconds in all, for queueing, a first start and the answer. None: the entry's ``timeout`` or 60 s,
                 extended by progress up to ten times that.
             progress: awaited with (progress, total, message) for each progress notification.
@@ -411,7 +413,8 @@ class Host:
 
         Raises:
             UnknownTool: no such tool is known.
-            ToolNotOffered: it is excluded, quarantined, over the budget, or withdrawn.
+            ToolNotOffered: it is excluded, quarantined, over the budget, or withdrawn; or it takes other arguments now than the
+                ``catalog`` says.
             ServerUnavailable: its server cannot take calls now, or was stopped before it answered.
             ServerDied: its server died before it answered; whether the call took effect is unknown.
             CallTimeout: no answer by the deadline; of a native tool that is a result with ``is_error``.

@@ -29,7 +29,7 @@ from .edge.config.watch import require_watchfiles
 from .edge.wire.connecting import open_connect
 from .host import Host
 from .house import House
-from .model.budget import Budget
+from .model.budget import Budget, as_budget
 from .model.config import Config, ConfigState
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
 from .model.native import NativeTool, check_natives
@@ -100,7 +100,7 @@ async def open_host(
     Raises:
         ConfigError: the configuration cannot be read; of two files: neither can.
         ValueError: there is no such profile; or it does not take the native tools (`check_natives`), or two have one name.
-        TypeError: ``inputs`` or ``inherit_env`` is something else.
+        TypeError: ``budget``, ``inputs`` or ``inherit_env`` is something else.
         PlaybillError: it does not run under trio; or ``watch`` is asked for and its extra is not installed.
         Escalated: a core actor could not be kept alive.
         BaseException: what the body raises, as it is, not in a group.
@@ -109,7 +109,9 @@ async def open_host(
         trio.lowlevel.current_trio_token()
     except RuntimeError:
         raise PlaybillError("a host runs inside trio.run(), and this is not trio") from None
-    cap = Budget(budget) if isinstance(budget, int) else budget
+    cap = as_budget(budget)
+    if cap is None:
+        raise TypeError("a budget is a whole number of tools or a Budget, not None (Budget(None) is no cap)")
     taker = find_profile(profile)
     check_natives(native_tools, taker)
     place = find_store(config, scope) if store is None else store

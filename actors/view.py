@@ -20,7 +20,7 @@ import trio
 from ..supervision import Cell
 from .board import Board
 from .calls import Calls, check_call, check_names
-from .model.budget import Budget
+from .model.budget import Budget, as_budget
 from .model.catalog import Catalog
 from .model.errors import ToolNotOffered
 from .model.lens import Item, Lens
@@ -36,12 +36,7 @@ from .ports import Progress
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
-__all__ = ["View", "as_budget", "foresee", "seen_on"]
-
-
-def as_budget(budget: Budget | int | None) -> Budget | None:
-    """A budget as `open_host` takes it, as a value; None stays None."""
-    return Budget(budget) if isinstance(budget, int) else budget
+__all__ = ["View", "foresee", "seen_on"]
 
 
 def seen_on(board: Board) -> Seen:

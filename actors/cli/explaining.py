@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import trio
+from attrs import evolve
 
 from .. import open_host
 from ..edge.config.discover import Scope
@@ -127,7 +128,10 @@ def _from_config(entry: ServerEntry, bare: str | None, options: dict[str, Any]) 
     status = ServerStatus() if bare is None else ServerStatus(tools=(ToolDef(bare),))
     state = ConfigState(1, Config((entry,)))
     profile = {"profile": options["profile"]} if "profile" in options else {}
-    return _Answer(project(state, {entry.name: status}, (), Budget(None), **profile), entry.name, bare)
+    answer = _Answer(project(state, {entry.name: status}, (), Budget(None), **profile), entry.name, bare)
+    if answer.tool is not None:
+        answer.tool = evolve(answer.tool, mended=())  # what was made up here is mended, not what the server has
+    return answer
 
 
 async def _in_stages(

@@ -118,6 +118,10 @@ class CatalogOptions(Options):
 class RunOptions(EditOptions):
     """The options of the verb that goes on until it is ended."""
 
+    json: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Print JSON, an object a line; on stderr beside a command."),
+    ] = False
     profile: _Profile = None
     budget: _Budget = None
     watch: Annotated[

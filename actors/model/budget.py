@@ -28,6 +28,7 @@ __all__ = [
     "Budget",
     "Cut",
     "allot",
+    "as_budget",
     "cap_in_force",
     "counted_text",
     "same_count",
@@ -48,7 +49,11 @@ Count = Callable[[str], int]
 
 
 def _cap(_: object, attribute: Any, value: int | None) -> None:
-    if value is not None and value < 0:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"a budget is a whole number of {attribute.name}, not {value!r}")
+    if value < 0:
         raise ValueError(f"a budget is 0 or more {attribute.name}, not {value}")
 
 
@@ -66,11 +71,25 @@ class Budget:
 
     Raises:
         ValueError: a cap is negative.
+        TypeError: a cap is no whole number.
     """
 
     tools: int | None = field(default=100, validator=_cap)
     tokens: int | None = field(default=None, validator=_cap)
     count: Count | None = None
+
+
+def as_budget(budget: Budget | int | None) -> Budget | None:
+    """A budget as a program gives it, as a value; None stays None.
+
+    Args:
+        budget: a number is all of it.
+
+    Raises:
+        ValueError: it is negative.
+        TypeError: it is something else.
+    """
+    return budget if budget is None or isinstance(budget, Budget) else Budget(budget)
 
 
 def cap_in_force(budget: Budget, limit: int | None) -> int | None:

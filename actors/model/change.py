@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 
 from .naming import wire_name
+from .plain import label
 from .schema.sound import canonical
 from .wire import ToolRef, WireTool
 
@@ -17,7 +18,7 @@ _NAMES_TOLD = 5
 
 @frozen
 class CatalogDiff:
-    """From one catalog to another; false when there is no difference, and its ``str`` is a sentence.
+    """From one catalog to another; false when there is no difference, and its ``str`` is a sentence on one line.
 
     Args:
         added, removed, changed: wire names in order: only in the later one, only in the earlier one, in both with other bytes.
@@ -49,11 +50,16 @@ class CatalogDiff:
         unwanted = [ref for ref in self.untrimmed if wire_name(ref.server, ref.bare) not in sent]
         many = len(self.added) != 1
         parts = [
-            _part(self.added, f" more tool{'s' if many else ''}{were or (' are' if many else ' is')} sent"),
-            _part(withdrawn, f"{were} withdrawn"),
-            _part(self.changed, f"{were} changed"),
+            _part(
+                [*map(label, self.added)], f" more tool{'s' if many else ''}{were or (' are' if many else ' is')} sent"
+            ),
+            _part([*map(label, withdrawn)], f"{were} withdrawn"),
+            _part([*map(label, self.changed)], f"{were} changed"),
             _part(trimmed, f"{were} trimmed"),
-            _part([f"{ref.server}/{ref.bare}" for ref in unwanted], f"{were} no longer wanted, and so not trimmed"),
+            _part(
+                [f"{label(ref.server)}/{label(ref.bare)}" for ref in unwanted],
+                f"{were} no longer wanted, and so not trimmed",
+            ),
             f"the order of native tools{were} changed" if self.reordered else "",
         ]
         said = [part for part in parts if part]

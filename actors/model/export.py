@@ -65,11 +65,11 @@ def _mismatch(
         named = "; ".join(f"{tool.wire_name!r}: {reason}" for tool, reason in flaws[:_NAMED])
         more = f"; and {len(flaws) - _NAMED} more" if len(flaws) > _NAMED else ""
         said.append(f"would refuse {len(flaws)} of {count} tools ({named}{more})")
-        natives = sum(tool.server is None for tool, _ in flaws)
-        if natives < len(flaws):
+        # Native tools are mended there too; one that cannot be is refused where the host or view is opened, with the reason.
+        if made_for.name == profile:
+            cure.append("mend these tools, which nothing was made of")  # only of a catalog made by hand
+        else:
             cure.append(f"open the host or a view with profile={profile!r}")
-        if natives:
-            cure.append(f"mend the {natives} of them that are native, which are sent as they are given")
     if wanted.max_tools is not None and count > wanted.max_tools:
         said.append(f"takes at most {wanted.max_tools} tools and there are {count}")
         cure.append(f"have a budget of {wanted.max_tools} or less")

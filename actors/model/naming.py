@@ -20,7 +20,7 @@ from base64 import b32encode
 from functools import lru_cache
 from hashlib import sha256
 
-__all__ = ["MAX_WIRE_NAME", "PREFIX", "wire_name"]
+__all__ = ["MAX_WIRE_NAME", "PREFIX", "may_be_of", "wire_name"]
 
 PREFIX = "mcp__"
 """How every wire name of an MCP tool begins; no native tool's name may."""
@@ -34,6 +34,7 @@ _SERVER_ROOM = 18  # of it for the server's part, when the tool's part needs the
 _CACHED = 256  # characters of both parts together, of a name that is kept: a server may send names of megabytes
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_SUFFIXED = re.compile(rf"{PREFIX}(.*)__[a-z2-7]{{{_HASH_CHARS}}}")
 
 
 def _is_plain(server: str, bare: str) -> bool:
@@ -78,3 +79,29 @@ def wire_name(server: str, bare: str) -> str:
         At most ``MAX_WIRE_NAME`` characters of ``[A-Za-z0-9_-]``; other pairs get other names (case counts).
     """
     return _kept(server, bare) if len(server) + len(bare) <= _CACHED else _make(server, bare)
+
+
+def may_be_of(name: str, server: str) -> bool:
+    """Whether a wire name may be that of a tool of a server, going by how `wire_name` writes the server's name.
+
+    It is not parsed: more than one server may have such a tool. False only when no name of a tool gives this wire name.
+
+    Args:
+        name: the wire name.
+        server: the name of the server; any characters.
+    """
+    if len(name) > MAX_WIRE_NAME:
+        return False
+    start = f"{PREFIX}{server}__"
+    if name.startswith(start) and _is_plain(server, name[len(start) :]):
+        return True
+    suffixed = _SUFFIXED.fullmatch(name)
+    if suffixed is None:
+        return False
+    parts, left = suffixed[1], _ILLEGAL.sub("-", server[: _ROOM + 1])
+    if len(left) <= _ROOM and parts.startswith(f"{left}__"):
+        return True
+    # Cut: then the two parts fill all their room.
+    return len(parts) == _ROOM + 2 and any(
+        parts.startswith(f"{left[:cut]}__") for cut in range(_SERVER_ROOM, min(len(left), _ROOM + 1))
+    )

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from .frozen import FrozenDict, freeze
 from .naming import PREFIX
+from .plain import flat
 from .profile import Profile
 from .schema.fit import Fit, fit
 from .status import ToolDef
@@ -75,11 +76,16 @@ def check_natives(natives: Sequence[NativeTool], profile: Profile) -> None:
         profile: what the catalog is made for.
 
     Raises:
+        TypeError: one is no `NativeTool`.
         ValueError: two have one name; a name, a description or a schema is not one that the profile takes and cannot be
             mended; or they are more than it takes.
     """
     seen: set[str] = set()
     for tool in natives:
+        if not isinstance(tool, NativeTool):
+            raise TypeError(
+                f"native_tools holds {flat(repr(tool), 100)}: make a tool of a function with native_tool(function)"
+            )
         if tool.name in seen:
             raise ValueError(f"native tool {tool.name!r} is given twice")
         seen.add(tool.name)

@@ -120,6 +120,8 @@ def _over(snapshot: Snapshot, reason: str, rank: int) -> str:
         return f"{head}, {reason}: disable tools before it, {move}"
     asked = model.budget_asked is None or model.budget == model.budget_asked
     cap = f"the budget is {model.budget}" if asked else f"profile {model.profile!r} takes {model.budget}"
+    if not model.budget:
+        return f"{head} and {cap}: raise it"
     if model.native_count >= model.budget:
         return f"{head} and {cap}, which native tools alone fill{': raise the budget' if asked else ''}"
     return f"{head} and {cap}: disable {_plural(rank - model.budget, 'tool')} before it, {move}"

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playbill.actors.cli import explaining
+from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.naming import wire_name
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -326,3 +328,12 @@ def test_tools_says_what_was_mended_and_when_the_profiles_limit_is_near(
     assert mended, "a description that is empty is one thing that the portable profile does not take"
     assert "MENDED" in done.stdout
     assert next(iter(mended)) in done.stdout
+
+
+@pytest.mark.parametrize("entry", [ServerEntry("a", command="x", exclude=("w",)), ServerEntry("a", disabled=True)])
+def test_nothing_is_said_to_be_mended_of_a_tool_that_nobody_has_listed(entry: ServerEntry) -> None:
+    answer = explaining._from_config(entry, "w", {})
+    assert answer is not None
+    assert answer.tool is not None
+    assert answer.tool.mended == ()
+    assert "mended" not in answer.tool.sentence

@@ -338,7 +338,7 @@ async def test_without_the_extra_the_host_does_not_open_and_says_what_to_install
     path = tmp_path / "mcp.json"
     path.write_text(text_of("a"))
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    with pytest.raises(PlaybillError, match=r"pip install 'playbill\[watch\]'"):
+    with pytest.raises(PlaybillError, match=r"extra 'watch' \(in a clone: pip install '\.\[watch\]'\)"):
         async with watched(path, servers()):
             raise AssertionError("it opened")
     async with open_host(path, connect=servers()) as host:

@@ -17,6 +17,8 @@ from playbill.actors import (
     UnknownServer,
     UnknownTool,
 )
+from playbill.actors.calls import refusal
+from playbill.actors.model.status import Lifecycle, Report, ServerStatus
 from playbill.actors.testing import Script, ScriptedServers
 
 from .conftest import Open
@@ -187,3 +189,18 @@ def test_outside_of_trio_it_says_so_in_one_line() -> None:
 
     with pytest.raises(PlaybillError, match="trio"):
         asyncio.run(program())
+
+
+@pytest.mark.parametrize("stage", ["running", "backing_off", "parked", "stopping"])
+@pytest.mark.parametrize("needs_auth", [False, True])
+def test_a_refusal_is_one_line_whatever_a_server_said_when_it_died(stage: Any, needs_auth: bool) -> None:
+    said = "boom\n\x1b[31m" + "x" * 100_000
+    status = ServerStatus(
+        lifecycle=Lifecycle(stage=stage, generation=1, first=False, error=said),
+        report=Report(generation=1, error=said, needs_auth=needs_auth),
+    )
+    told = refusal(ServerEntry("a", command="a"), status)
+    assert told is not None
+    assert "boom" in told
+    assert told.isprintable()
+    assert len(told) < 1000

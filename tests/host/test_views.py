@@ -356,3 +356,16 @@ async def test_secrets_are_out_of_reach_of_snapshots_views_and_previews(opened: 
         view = host.view(exclude=["b"])
         for value in (host.snapshot(), view.snapshot(), host.preview(disable=["a/x"]), view, host._board.seen):
             assert "hunter2" not in repr(value)
+
+
+@pytest.mark.parametrize("budget", [1.5, "5", True])
+async def test_what_is_no_budget_is_refused_where_it_is_written(opened: Open, budget: Any) -> None:
+    servers = ScriptedServers(a=["x"])
+    async with opened(servers) as host:
+        for use in (host.view, host.preview, host.view().preview):
+            with pytest.raises(TypeError, match="a budget is a"):
+                use(budget=budget)
+    for wrong in (budget, None):
+        with pytest.raises(TypeError, match="a budget is a"):
+            async with opened(servers, budget=wrong):
+                pass

@@ -11,6 +11,7 @@ from playbill.actors.model.budget import (
     BYTES_PER_TOKEN,
     Budget,
     allot,
+    as_budget,
     cap_in_force,
     counted_text,
     server_order,
@@ -124,3 +125,19 @@ def test_what_has_no_json_has_tokens_all_the_same() -> None:
 def test_negative_tokens_are_refused() -> None:
     with pytest.raises(ValueError, match="0 or more tokens"):
         Budget(None, -1)
+
+
+@pytest.mark.parametrize("value", [1.5, "5", True, False, math.nan, [], b"5"])
+def test_what_is_no_whole_number_is_refused_where_it_is_written(value: Any) -> None:
+    for make in (as_budget, Budget, lambda given: Budget(None, given)):
+        with pytest.raises(TypeError, match="a budget is a"):
+            make(value)
+
+
+def test_a_number_is_all_of_a_budget() -> None:
+    assert as_budget(5) == Budget(5)
+    assert as_budget(None) is None
+    own = Budget(3, 4)
+    assert as_budget(own) is own
+    with pytest.raises(ValueError, match="0 or more"):
+        as_budget(-1)

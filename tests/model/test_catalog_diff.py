@@ -112,3 +112,21 @@ def test_it_says_what_changed_in_a_sentence() -> None:
     assert many.sentence(preview=True) == (
         "9 more tools would be sent (mcp__a__0, mcp__a__1, mcp__a__2, mcp__a__3, mcp__a__4 and 4 more)"
     )
+
+
+def test_its_sentence_is_one_line_of_bounded_length_whatever_servers_call_themselves() -> None:
+    odd = ToolRef("a\n\x1b[2J" + "x" * 10_000, "t\r" + "y" * 10_000)
+    own = odd.server
+    for told in map(
+        str,
+        [
+            CatalogDiff(untrimmed=(odd,)),
+            CatalogDiff(trimmed_now=(odd,)),
+            CatalogDiff(added=(own,)),
+            CatalogDiff(removed=(own,)),
+            CatalogDiff(changed=(own,)),
+        ],
+    ):
+        assert told.isprintable()
+        assert len(told) < 500
+    assert str(CatalogDiff(untrimmed=(ToolRef("a", "t"),))) == "1 no longer wanted, and so not trimmed (a/t)"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from playbill.actors.model import naming
-from playbill.actors.model.naming import MAX_WIRE_NAME, wire_name
+from playbill.actors.model.naming import MAX_WIRE_NAME, may_be_of, wire_name
 from playbill.actors.model.nearest import nearest
 from playbill.actors.model.profile import PROFILES
 
@@ -290,3 +290,28 @@ def test_the_nearest_of_many_huge_names_is_found_with_few_comparisons(monkeypatc
     assert nearest("list_all_isues_04321" + "x" * 10_000, names) == names[4321]
     assert len(compared) <= 100
     assert max(compared) <= 2 * 64
+
+
+@settings(max_examples=300)
+@given(names | huge, names | huge)
+@example("x" * 60, "y" * 60)
+@example("x" * 18, "y" * 60)
+@example("x" * 41, "")
+@example("", "")
+@example("a\nb", "c\nd")
+def test_a_wire_name_may_be_of_the_server_whose_it_is(server: str, bare: str) -> None:
+    assert may_be_of(wire_name(server, bare), server)
+
+
+def test_a_wire_name_is_of_few_others() -> None:
+    servers = ["", "a", "a__b", "a b", "A", "ab", "b", "x" * 18, "x" * 60, "x" * 60 + "y", "y" * 60]
+    for server, may in {
+        "a": {"a"},
+        "a b": {"a b"},
+        "a__b": {"a__b", "a"},
+        "x" * 60: {"x" * 60, "x" * 60 + "y"},
+    }.items():
+        assert {other for other in servers if may_be_of(wire_name(server, "t"), other)} == may, server
+    assert not may_be_of("mcp__a__" + "t" * 60, "a")
+    assert not may_be_of("mcp__a__", "a")
+    assert not may_be_of("own", "a")

@@ -110,3 +110,8 @@ def test_the_digest_is_of_the_bytes_and_of_the_order() -> None:
     assert sent(TOOL, other).digest != sent(other, TOOL).digest
     assert sent(TOOL).digest != sent(evolve(TOOL, description="Another.")).digest
     assert [tool.wire_name for tool in sent(other, TOOL).tools] == ["other", "tool"]
+
+
+def test_a_plain_function_among_native_tools_is_told_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"make a tool of a function with native_tool\(function\)"):
+        check_natives([print], PORTABLE)  # type: ignore[list-item]

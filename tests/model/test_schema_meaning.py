@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jsonschema import Draft7Validator, Draft202012Validator
-
-from playbill.actors.model.status import ToolDef
 from playbill.actors.model.profile import PROFILES
 from playbill.actors.model.schema.fit import Fit, fit
+from playbill.actors.model.status import ToolDef
 
 TEXT = {"type": "string"}
 
@@ -121,6 +120,19 @@ def test_what_stands_beside_a_reference_counts_as_the_draft_of_its_schema_says()
         assert judged(fitted({**newer, **given}), value) == [False]
 
 
+def test_what_an_older_draft_ignores_is_ignored_when_it_is_translated() -> None:
+    many = {"type": "array", "items": [TEXT], "additionalItems": False}
+    schema = about(
+        {"a": {"$ref": "#/definitions/A", "maxLength": 1}, "t": many},
+        definitions={"A": TEXT},
+        **{"$schema": "http://json-schema.org/draft-07/schema#"},
+    )
+    for profile in ("portable", "openai", "anthropic"):
+        made = fitted(schema, profile)
+        assert "$schema" not in made.input_schema
+        assert judged(made, {"a": "long", "t": ["x"]}, {"t": ["x", 1]}) == [True, False]
+
+
 def test_a_reference_at_the_root_may_be_of_any_kind() -> None:
     part = about({"x": {"type": "integer"}})
     for profile in ("portable", "openai", "anthropic", "gemini", "bedrock"):
@@ -145,6 +157,7 @@ def test_recursion_by_any_reference_is_kept_where_references_may_stand() -> None
             made = fitted(schema, profile)
             assert judged(made, good, bad) == [True, False], (profile, schema)
             again = fitted(made.input_schema, profile)
-            assert again.input_schema == made.input_schema and not again.changes
+            assert again.input_schema == made.input_schema
+            assert not again.changes
     whole = {**schemas[0], "properties": {**schemas[0]["properties"], "again": {"$ref": "#"}}}
     assert judged(fitted(whole, "openai"), good, {"again": good}, {"again": bad}) == [True, True, False]

@@ -72,6 +72,10 @@ def test_when_native_tools_fill_the_budget_disabling_is_not_proposed() -> None:
     )
 
 
+def test_of_a_budget_of_nothing_native_tools_are_not_blamed() -> None:
+    assert str(ask("merge", cap=0)).endswith("it is number 3 of 3 tools and the budget is 0: raise it")
+
+
 def test_a_quarantined_tool_says_why() -> None:
     status = evolve(READY, tools=(ToolDef("bad", input_schema={"type": "array"}),))
     assert str(ask("bad", status=status)).startswith("tool 'bad' of server 'github' is quarantined: the root of its")

@@ -257,9 +257,11 @@ def test_too_many_tools_are_refused_with_the_budget_that_would_do() -> None:
 def test_a_native_tool_is_looked_at_whatever_the_catalog_was_made_for() -> None:
     native = tool("run", server=None, input_schema={"type": "object", "properties": {}, "oneOf": [{}]})
     made = catalog(native, tool(), profile=PROFILES["openai"])
-    with pytest.raises(ProfileMismatch, match=r"'run': .*mend the 1 of them that are native") as error:
+    with pytest.raises(ProfileMismatch, match=r"'run': .*mend these tools") as error:
         made.for_provider("openai")
     assert "profile=" not in str(error.value)
+    with pytest.raises(ProfileMismatch, match=r"'run': .*open the host or a view with profile='openai'"):
+        catalog(native, profile=PROFILES["mcp"]).for_provider("openai")
     goes = projected({"a": [ToolDef("x", description="X.")]}, natives=[NativeTool("run", "Runs.", ASK, print)])
     for provider in PROVIDERS:
         assert names(provider, goes.for_provider(provider)) == ["run", "mcp__a__x"]

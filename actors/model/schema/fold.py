@@ -21,7 +21,7 @@ from .inline import MAX_GROWTH, count
 from .keywords import ANNOTATIONS, ROOT_UNIONS, shortened
 from .merge import both, distinct, either, every, same
 from .notes import Notes
-from .pointers import points_at
+from .pointers import points_at, refs_alone
 from .sound import canonical
 
 __all__ = ["MAX_PARTS", "MAX_WORK", "folded"]
@@ -99,7 +99,8 @@ class _Folder:
         found = points_at(self.root, schema["$ref"])
         if found is self.root or not isinstance(found, (dict, bool)):
             raise Unfit("root-union", link, "a branch of the root refers to the root, or to no schema")
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        alone = refs_alone(self.root)
+        rest = {key: value for key, value in schema.items() if key in ANNOTATIONS or not (alone or key == "$ref")}
         if not rest and id(found) in self._made:
             return self._made[id(found)]
         if id(found) in self._path:

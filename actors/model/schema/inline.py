@@ -1,7 +1,8 @@
 """References inlined: after it a schema refers to nothing, and nothing in it is there to be referred to.
 
 `referencing` resolves them, as draft 2020-12 says or as the schema's own ``$schema`` does: by JSON pointer, by anchor, by
-``$id``. Nothing is ever fetched. What a reference stands beside counts too, as in 2020-12. Each target is inlined once and
+``$id``. Nothing is ever fetched. What a reference stands beside counts too, as in 2020-12, unless ``$schema`` names a draft
+before 2019, which ignores all of it: then only annotations are kept. Each target is inlined once and
 then shared, and the size of the result is counted before it is made, so that definitions which double one another cost no more
 than their own length.
 """
@@ -11,13 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 from .flaw import Link, Unfit
-from .keywords import IDS, LIST, MAP, REFS, SCHEMA, SHAPES, shortened
+from .keywords import ANNOTATIONS, IDS, LIST, MAP, REFS, SCHEMA, SHAPES, shortened
 from .merge import both
 from .notes import Notes
-from .pointers import points_at
+from .pointers import points_at, refs_alone
 from .sound import MAX_DEPTH
 
-__all__ = ["MAX_GROWTH", "MAX_REFERENCES", "count", "inlined", "root_inlined"]
+__all__ = ["MAX_GROWTH", "MAX_REFERENCES", "Lookup", "count", "inlined", "root_inlined", "shape_of"]
 
 MAX_GROWTH = 20_000
 """How many values references may add to a schema."""
@@ -49,7 +50,7 @@ def _count(value: Any, told: list[bool]) -> int:
     return seen
 
 
-def _shape(key: str, value: Any) -> int | None:
+def shape_of(key: str, value: Any) -> int | None:
     """What a keyword holds, those of older drafts too, which are translated later."""
     if key == "dependencies":
         return MAP
@@ -58,24 +59,24 @@ def _shape(key: str, value: Any) -> int | None:
     return LIST if key == "items" and isinstance(value, list) else SHAPES.get(key)
 
 
-class _Inliner:
-    """Walks one schema; each target of a reference once."""
+class Lookup:
+    """What the references of one schema refer to. Nothing is fetched.
+
+    Args:
+        root: the schema.
+    """
 
     def __init__(self, root: dict[str, Any]) -> None:
         told = [False]
         self.limit = _count(root, told) + MAX_GROWTH
         self.named = told[0]
-        self.followed = 0
-        self.dropped = False
         self._resolver: Any = None
         self._root = root
-        self._path: dict[int, None] = {}  # the schemas being walked, by identity: meeting one again is a cycle
-        self._trail: list[str] = []  # the references being followed
-        self._made: dict[int, tuple[Any, int, int]] = {}  # by identity of a target: the result, its values, its levels
         self._looked_up: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._resolvers: list[Any] = []  # those looked up with: an id is theirs as long as they live
 
     def resolver(self) -> Any:
+        """What looks references up from the root."""
         if self._resolver is None:
             # Only a schema with references pays for the import.
             from referencing import Registry
@@ -100,6 +101,11 @@ class _Inliner:
         return self._resolver
 
     def look_up(self, reference: str, link: Link, resolver: Any) -> tuple[Any, Any]:
+        """What a reference refers to, and what looks up those in it.
+
+        Raises:
+            Unfit: ``ref-remote``, ``ref-dangling``, or ``too-large`` when there are too many.
+        """
         key = (id(resolver), reference)
         found = self._looked_up.get(key)
         if found is not None:
@@ -120,6 +126,20 @@ class _Inliner:
         self._looked_up[key] = found
         self._resolvers.append(resolver)
         return found
+
+
+class _Inliner(Lookup):
+    """Walks one schema; each target of a reference once."""
+
+    def __init__(self, root: dict[str, Any], notes: Notes) -> None:
+        super().__init__(root)
+        self.notes = notes
+        self.alone = refs_alone(root)
+        self.followed = 0
+        self.dropped = False
+        self._path: dict[int, None] = {}  # the schemas being walked, by identity: meeting one again is a cycle
+        self._trail: list[str] = []  # the references being followed
+        self._made: dict[int, tuple[Any, int, int]] = {}  # by identity of a target: the result, its values, its levels
 
     def target(self, reference: str, link: Link, resolver: Any, level: int) -> tuple[Any, int, int]:
         """What a reference stands for, inlined itself; with the number of its values and of its levels."""
@@ -151,11 +171,12 @@ class _Inliner:
                 raise Unfit("ref-dangling", (link, "$id"), f"{shortened(schema['$id'])} names nothing") from None
         out: dict[str, Any] = {}
         size, levels, changed = 1, 1, False
-        for key, value in schema.items():
+        said = _beside(schema, link, self.notes) if self.alone and isinstance(schema.get("$ref"), str) else schema
+        for key, value in said.items():
             if key in REFS or (key in IDS and (key != "id" or (link is None and isinstance(value, str)))):
                 changed = self.dropped = True
                 continue
-            shape = _shape(key, value)
+            shape = shape_of(key, value)
             inner: Any = value
             made = (value, 0, 0)
             if shape == SCHEMA and isinstance(value, dict):
@@ -210,6 +231,19 @@ class _Inliner:
         return made, size, levels
 
 
+def _beside(schema: dict[str, Any], link: Link, notes: Notes) -> dict[str, Any]:
+    """A schema with a reference, without what drafts before 2019 ignore beside one."""
+    kept = {
+        key: value
+        for key, value in schema.items()
+        if key in ANNOTATIONS or key in REFS or key in IDS or key == "$schema"
+    }
+    for key in schema:
+        if key not in kept:
+            notes.exact((link, key), "left out: the draft that $schema names ignores it beside $ref")
+    return kept
+
+
 def inlined(root: dict[str, Any], notes: Notes) -> dict[str, Any]:
     """A schema with every reference replaced by what it refers to, and all definitions, anchors and ids left out.
 
@@ -223,7 +257,7 @@ def inlined(root: dict[str, Any], notes: Notes) -> dict[str, Any]:
     Raises:
         Unfit: ``ref-cycle``, ``ref-remote``, ``ref-dangling``, or ``too-large`` when the result would be.
     """
-    walker = _Inliner(root)
+    walker = _Inliner(root, notes)
     made: Any
     made, _, _ = walker.walk(root, None, walker.resolver() if walker.named else None, 1)
     if walker.followed:
@@ -250,6 +284,8 @@ def root_inlined(root: dict[str, Any], notes: Notes) -> dict[str, Any]:
         if any(found is each for each in seen) or found is root or len(seen) > MAX_DEPTH:
             raise Unfit("ref-cycle", (None, "$ref"), "the root of its input schema refers to itself")
         seen.append(found)
+        if refs_alone(root):
+            schema = _beside(schema, None, notes)
         schema = both({key: value for key, value in schema.items() if key != "$ref"}, found)
         notes.exact((None, "$ref"), "reference inlined")
     return schema
