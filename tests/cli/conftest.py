@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,14 @@ PROGRAM = [sys.executable, "-m", "playbill.actors.cli"]
 def shipped(name: str, **more: Any) -> dict[str, Any]:
     """An entry for one of the servers that ship with Playbill."""
     return {"command": sys.executable, "args": [str(servers.path(name))], **more}
+
+
+@pytest.fixture(autouse=True)
+def signals_as_at_a_terminal() -> Iterator[None]:
+    """A shell lets what it runs in the background ignore Ctrl-C, and that is inherited; here somebody types it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

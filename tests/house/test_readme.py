@@ -28,7 +28,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "end"), [("demo", "playbill demo"), ("test", "pytest -n auto --dist worksteal")])
+@pytest.mark.parametrize(("name", "end"), [("demo", "playbill demo"), ("test", "pytest -n 4 --dist worksteal")])
 def test_the_command_is_one_line_and_makes_its_own_environment(name: str, end: str) -> None:
     marked = rf"^<!-- command: {name} -->\n```sh\n(.*?)```$"
     (found,) = re.findall(marked, README, re.DOTALL | re.MULTILINE)
