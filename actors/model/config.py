@@ -6,8 +6,9 @@ Nothing here touches a file, a process or a clock. Strings are as written: ``${V
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -71,15 +72,32 @@ class InputSpec:
 
 @frozen
 class ListPlaces:
-    """Where in its file an entry's lists are, in lines below the one on which the entry stands.
+    """Where in its file an entry's lists are, in lines below the one on which the entry stands. Looked for when asked.
 
     Args:
-        exclude: of each excluded name, its own line.
-        include: of the first list of what is included, the line on which it begins; None when there is none.
+        text: the entry as it stands in the file.
+        find: from that text, of each excluded name its own line, and the line on which the first list of what is included
+            begins, None when there is none.
     """
 
-    exclude: FrozenDict = field(factory=FrozenDict, converter=freeze)
-    include: int | None = None
+    text: str = field(repr=False)
+    find: Callable[[str], tuple[Mapping[str, int], int | None]] = field(eq=False, repr=False)
+    _found: list[tuple[Mapping[str, int], int | None]] = field(init=False, factory=list, eq=False, repr=False)
+
+    def _look(self) -> tuple[Mapping[str, int], int | None]:
+        if not self._found:
+            self._found.append(self.find(self.text))
+        return self._found[0]
+
+    @property
+    def exclude(self) -> Mapping[str, int]:
+        """Of each excluded name, its own line."""
+        return self._look()[0]
+
+    @property
+    def include(self) -> int | None:
+        """The line on which the first list of what is included begins; None when there is none."""
+        return self._look()[1]
 
 
 @frozen(kw_only=True)
@@ -138,6 +156,13 @@ class ServerEntry:
 
     def __attrs_post_init__(self) -> None:
         _fits(self)
+
+    def placed(self, line: int | None, places: ListPlaces | None) -> ServerEntry:
+        """The same entry at another place: nothing else of it is looked at again, as thousands of them may move at once."""
+        moved = copy.copy(self)
+        object.__setattr__(moved, "line", line)
+        object.__setattr__(moved, "places", places)
+        return moved
 
     @property
     def runnable(self) -> bool:

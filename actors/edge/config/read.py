@@ -196,7 +196,7 @@ class Reader:
                 if entry.inputs != declared:
                     entry = evolve(entry, inputs=declared)
                 if entry.places is not None and entry.line != line:
-                    entry = evolve(entry, line=line)
+                    entry = entry.placed(line, entry.places)
             else:
                 raw = text[each.at : each.end]
                 read = read_entry(name, each.value, source=self._file, line=line, inputs=declared)
@@ -204,7 +204,7 @@ class Reader:
                 if read.problems:
                     entry = evolve(entry, error=_errors(source, prefix, each, read.problems))
                 elif entry.exclude or entry.include is not None:
-                    entry = evolve(entry, places=list_places(source, each))
+                    entry = entry.placed(line, list_places(text[each.start : each.end]))
             if self._trusts is not None and entry.command is not None:
                 trusted = self._trusts(entry)
                 if trusted != entry.trusted:
