@@ -313,7 +313,7 @@ class Coordinator:
         prepared = self._prepare(config)
         state = self._board.config
         error = None if config.error is None else str(config.error)
-        if config != state.config or state.error != error:
+        if config != state.config or config.places is not state.config.places or state.error != error:
             self._board.set_config(ConfigState(state.rev + 1, config, error))
         self._hand_over(prepared)
         self._desk.reading = None

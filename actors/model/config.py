@@ -6,17 +6,16 @@ Nothing here touches a file, a process or a clock. Strings are as written: ``${V
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from attrs import field, frozen
 
 from .errors import ConfigError
 from .frozen import FrozenDict, freeze
 
-__all__ = ["Config", "ConfigState", "InputSpec", "ListPlaces", "ServerEntry"]
+__all__ = ["Config", "ConfigState", "InputSpec", "Places", "ServerEntry"]
 
 
 def _entries(value: Iterable[ServerEntry]) -> tuple[ServerEntry, ...]:
@@ -70,34 +69,21 @@ class InputSpec:
     options: tuple[str, ...] = ()
 
 
-@frozen
-class ListPlaces:
-    """Where in its file an entry's lists are, in lines below the one on which the entry stands. Looked for when asked.
+class Places(Protocol):
+    """Where in its files a configuration says what it says: looked for when somebody asks, as few ever do.
 
-    Args:
-        text: the entry as it stands in the file.
-        find: from that text, of each excluded name its own line, and the line on which the first list of what is included
-            begins, None when there is none.
+    It is no part of an entry and of nothing made from one, so that a line more at the top of a file is a line more, and not
+    thousands of values to be made anew.
     """
 
-    text: str = field(repr=False)
-    find: Callable[[str], tuple[Mapping[str, int], int | None]] = field(eq=False, repr=False)
-    _found: list[tuple[Mapping[str, int], int | None]] = field(init=False, factory=list, eq=False, repr=False)
+    def line(self, server: str, bare: str | None = None) -> int | None:
+        """The 1-based line of an entry, or of what in it keeps a tool from being offered, as near as it is known.
 
-    def _look(self) -> tuple[Mapping[str, int], int | None]:
-        if not self._found:
-            self._found.append(self.find(self.text))
-        return self._found[0]
-
-    @property
-    def exclude(self) -> Mapping[str, int]:
-        """Of each excluded name, its own line."""
-        return self._look()[0]
-
-    @property
-    def include(self) -> int | None:
-        """The line on which the first list of what is included begins; None when there is none."""
-        return self._look()[1]
+        Args:
+            server: a configured name.
+            bare: a tool that the entry's lists do not let through.
+        """
+        ...
 
 
 @frozen(kw_only=True)
@@ -118,8 +104,8 @@ class ServerEntry:
         timeout: seconds one call may take; None = the host's default.
         connect_timeout: seconds from spawn to the first tool list; None = the host's default.
         inputs: what the entry's file declares about ``${input:ID}``; no reason to start a server anew.
-        source, line: the file the entry comes from and its 1-based line there; None for an entry made in code.
-        places: where in the file its lists are, or None. It tells nobody apart: entries that differ in it alone are equal.
+        source, line: the file the entry comes from and its 1-based line there when it was read first (where it stands now
+            says ``Config.line``); None for an entry made in code.
         error: why the entry cannot be used (one line), or None. Such an entry is shown as ``invalid`` and never started.
         trusted: False keeps it from being started until ``Host.trust(name)``.
 
@@ -147,7 +133,6 @@ class ServerEntry:
     inputs: tuple[InputSpec, ...] = field(default=(), converter=_specs)
     source: str | None = None
     line: int | None = None
-    places: ListPlaces | None = field(default=None, eq=False, repr=False)
     error: str | None = None
     trusted: bool = True
     # `diff.launch_key`, once it was asked for: a reload compares every entry, and nearly all are the objects of before.
@@ -156,13 +141,6 @@ class ServerEntry:
 
     def __attrs_post_init__(self) -> None:
         _fits(self)
-
-    def placed(self, line: int | None, places: ListPlaces | None) -> ServerEntry:
-        """The same entry at another place: nothing else of it is looked at again, as thousands of them may move at once."""
-        moved = copy.copy(self)
-        object.__setattr__(moved, "line", line)
-        object.__setattr__(moved, "places", places)
-        return moved
 
     @property
     def runnable(self) -> bool:
@@ -177,16 +155,9 @@ class ServerEntry:
         included, excluded = self._lists()
         return (included is None or bare in included) and bare not in excluded
 
-    def excluded_at(self, bare: str) -> int | None:
-        """The line of the entry's file that keeps a tool from being allowed, as near as it is known; None: not at all.
-
-        Args:
-            bare: a tool that the lists do not let through.
-        """
-        if self.line is None or self.places is None:
-            return self.line
-        below = self.places.exclude.get(bare) if bare in self._lists()[1] else self.places.include
-        return self.line + (below or 0)
+    def excludes(self, bare: str) -> bool:
+        """Whether a tool is in ``exclude``."""
+        return bare in self._lists()[1]
 
     def _lists(self) -> tuple[frozenset[str] | None, frozenset[str]]:
         memo: tuple[frozenset[str] | None, frozenset[str]] | None = self.lists_memo
@@ -206,12 +177,15 @@ class Config:
         warnings: one line each, of what was accepted but looks wrong.
         error: of a configuration of several files: why one of them cannot be used as it is now. What it said before stands
             in for it (nothing, if it was never read); the others are in force as they are now.
+        places: where it says what it says, when it has lists that hide tools; else None: each entry where its own ``line``
+            says. Configurations that differ in it alone are equal.
     """
 
     servers: tuple[ServerEntry, ...] = field(default=(), converter=_entries)
     path: str | None = None
     warnings: tuple[str, ...] = ()
     error: ConfigError | None = field(default=None, eq=str)
+    places: Places | None = field(default=None, eq=False, repr=False)
     _index: dict[str, ServerEntry] = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -225,6 +199,13 @@ class Config:
     def get(self, name: str) -> ServerEntry | None:
         """The entry of that name, or None."""
         return self._index.get(name)
+
+    def line(self, server: str, bare: str | None = None) -> int | None:
+        """As `Places.line`; None also for a name that is not configured."""
+        entry = self._index.get(server)
+        if self.places is None or entry is None:
+            return None if entry is None else entry.line
+        return self.places.line(server, bare)
 
 
 @frozen

@@ -24,14 +24,10 @@ __all__ = ["make_row"]
 _BY_BARE = attrgetter("ref.bare")
 
 
-def _excluded(entry: ServerEntry, bare: str) -> tuple[str, str | None, int | None]:
-    """Why the lists do not let a tool through, in words, and where that is written: the file and the line."""
-    line = entry.excluded_at(bare)
-    where = f"the entry {entry.name!r}"
-    if entry.source is not None:
-        where += f" ({entry.source}{'' if line is None else f':{line}'})"
-    said = f"excluded by {where}" if bare in entry.exclude else f"not in the include list of {where}"
-    return said, entry.source, line
+def _excluded(entry: ServerEntry, bare: str) -> str:
+    """Why the lists do not let a tool through, in words; `why` says where that is written."""
+    said = "excluded by" if entry.excludes(bare) else "not in the include list of"
+    return f"{said} the entry {entry.name!r}"
 
 
 def _down(phase: Phase, error: str | None) -> str:
@@ -89,7 +85,7 @@ def _fixed(entry: ServerEntry, tool: Tool, down: str | None) -> ToolState | None
         bare = tool.wire.bare
         enabled = entry.allows(bare)
         if not enabled:
-            return tool.state(False, "excluded", *_excluded(entry, bare))
+            return tool.state(False, "excluded", _excluded(entry, bare))
         if down is not None:
             return tool.state(True, "server_down", down)
         if tool.flaw is not None:
@@ -107,12 +103,9 @@ def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
             enabled=entry.allows(bare),
             wire_name=wire_name(entry.name, bare),
             verdict="excluded",
-            reason=reason,
-            file=file,
-            line=line,
+            reason=_excluded(entry, bare),
         )
         for bare in dict.fromkeys(entry.exclude)
-        for reason, file, line in (_excluded(entry, bare),)
     )
 
 

@@ -160,7 +160,6 @@ def _same(row: Row, entry: ServerEntry, status: ServerStatus, profile: Profile) 
             and status.report == was.report
             and status.tools_generation == was.tools_generation
             and entry == row.entry
-            and entry.places == row.entry.places
         )
     except Exception:
         return False

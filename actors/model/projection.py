@@ -158,4 +158,4 @@ def project(
         and model == previous.model
     ):
         return previous
-    return Snapshot(version, state.rev, model, catalog)
+    return Snapshot(version, state.rev, model, catalog, state.config.line)

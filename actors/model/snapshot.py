@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from attrs import field, frozen
@@ -42,7 +43,6 @@ class ToolState:
         reason: the verdict in words, or None when it is on the wire.
         rule, path: of a quarantined tool, which rule it breaks and where (a JSON path into its definition); else None.
         mended: what is sent otherwise than advertised, one line each.
-        file, line: of an excluded tool, where the config says so: the file, and the 1-based line there, as near as known.
     """
 
     bare: str
@@ -56,8 +56,6 @@ class ToolState:
     rule: str | None = None
     path: str | None = None
     mended: tuple[str, ...] = ()
-    file: str | None = None
-    line: int | None = None
 
 
 @frozen(kw_only=True)
@@ -208,6 +206,10 @@ class PluginModel:
         return "; ".join(said) or None
 
 
+def _nowhere(server: str, bare: str | None) -> int | None:
+    return None
+
+
 @frozen
 class Snapshot:
     """The one value all readers read. Deeply immutable.
@@ -217,12 +219,15 @@ class Snapshot:
         config_rev: the revision of the config it was projected from.
         model: every server and tool, with verdicts.
         catalog: what is sent to the provider.
+        lines: of a server, and a tool that the config excludes, the 1-based line of the file that says so, or None. Two
+            snapshots that differ in it alone are equal.
     """
 
     version: int
     config_rev: int
     model: PluginModel
     catalog: Catalog
+    lines: Callable[[str, str | None], int | None] = field(default=_nowhere, eq=False, repr=False)
 
 
 @frozen

@@ -108,6 +108,10 @@ def _ranks(snapshot: Snapshot) -> dict[ToolRef, int]:
     return {ref: wanted - at for at, ref in enumerate(snapshot.catalog.trimmed)}
 
 
+def _at(file: str | None, line: int | None) -> str:
+    return "" if file is None else f" ({file}{'' if line is None else f':{line}'})"
+
+
 _BEHIND = "over the "  # how the projection begins its words of a tool behind the cut; others fit no cut at all
 
 
@@ -142,7 +146,9 @@ def _known(
             more.update(error=server.error, retry_in=_retry_in(server, now))
             tail += f"; but its server is {_state(server, now)}, so a call may fail"
     elif tool.verdict == "excluded":
-        more.update(file=tool.file, line=tool.line)
+        if not tool.enabled:  # by the config, that is, and not by a view
+            more.update(file=server.source, line=snapshot.lines(server.name, tool.bare))
+            reason = flat(f"{reason}{_at(more['file'], more['line'])}")
     elif tool.verdict == "server_down":
         reason = f"{reason}{_after(server, now)}"
         more.update(error=server.error, retry_in=_retry_in(server, now))

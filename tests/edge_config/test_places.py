@@ -113,3 +113,15 @@ def test_lines_added_above_an_entry_that_did_not_change_count() -> None:
     moved = reader.read("// one more\n// and another\n" + TEXT, previous=first).config
     assert before is not None
     assert tell(moved, "a", "three").line == before + 2
+
+
+def test_a_line_more_at_the_top_makes_no_value_of_the_model_anew() -> None:
+    reader = Reader("/etc/mcp.json")
+    before = reader.read(TEXT).config
+    after = reader.read("\n" + TEXT, before).config
+    memo, status = Memo(), dict.fromkeys("abcd", ServerStatus(tools=(ToolDef("three"), ToolDef("two"))))
+    first = project(ConfigState(1, before), status, (), Budget(), None, memo)
+    second = project(ConfigState(2, after), status, (), Budget(), first, memo)
+    assert (why(first, "a", "three").line, why(second, "a", "three").line) == (8, 9)
+    pairs = zip(first.model.servers, second.model.servers, strict=True)
+    assert all(was is now for was, now in pairs)

@@ -395,10 +395,19 @@ def test_an_entry_that_moves_says_its_new_line_when_it_is_wrong() -> None:
 
 def test_the_line_of_an_entry_can_be_asked_for() -> None:
     reader = Reader("f")
-    reader.read('{"mcpServers": {"a": {"command": "c"}}}')
-    document = reader.read('\r\n\r\n{"mcpServers": {"a": {"command": "c"}}}')
-    assert document.entry_line("a") == 3
-    assert document.entry_line("b") is None
+    text = '{"mcpServers": {"a": {"command": "c", "tools": {"exclude": ["x"]}}}}'
+    config = reader.read(text).config
+    moved = reader.read("\r\n\r\n" + text, config).config
+    assert (config.line("a"), moved.line("a"), moved.line("a", "x"), moved.line("b")) == (1, 3, 3, None)
+    assert moved == config
+    assert moved.servers[0] is config.servers[0], "an entry that moves is no other entry"
+
+
+def test_a_text_that_only_moves_is_the_same_configuration_where_no_line_of_it_is_told() -> None:
+    reader = Reader("f")
+    config = reader.read('{"mcpServers": {"a": {"command": "c"}}}').config
+    assert reader.read('\n{"mcpServers": {"a": {"command": "c"}}}', config).config is config
+    assert (config.line("a"), config.line("b")) == (1, None)
 
 
 def test_trust_is_asked_for_each_time_and_only_for_processes() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 from playbill.actors import ConfigError
+from playbill.actors.model.why import why
 from playbill.actors.testing import Script, ScriptedServers
 
 from .conftest import ConfigFile, Open
@@ -77,6 +78,24 @@ async def test_a_comment_added_by_hand_spawns_nothing(opened: Open, config_file:
         config_file.path.write_text("// mine\n" + config_file.path.read_text())
         before = host.snapshot()
         assert await host.reload() is before
+        assert servers.spawns == {"a": 1}
+
+
+async def test_a_comment_added_above_a_list_moves_the_line_that_is_told_and_nothing_else(
+    opened: Open, config_file: ConfigFile
+) -> None:
+    servers = ScriptedServers(a=["x"])
+    config_file.write({"a": entry("a", tools={"exclude": ["x"]})})
+    async with opened(servers, config_file.store) as host:
+        await host.ready(timeout=5)
+        before, line = host.snapshot(), host.why("a", "x").line
+        assert line is not None
+        config_file.path.write_text("// mine\n" + config_file.path.read_text())
+        after = await host.reload()
+        assert host.why("a", "x").line == line + 1
+        assert why(before, "a", "x").line == line, "a snapshot does not change"
+        assert (after.model, after.catalog) == (before.model, before.catalog)
+        assert after.model.servers[0] is before.model.servers[0]
         assert servers.spawns == {"a": 1}
 
 

@@ -72,12 +72,13 @@ def test_a_server_of_no_tools_is_ready() -> None:
     assert (server.phase, server.list_state, server.tools) == ("ready", "current", ())
 
 
-def test_excluded_tools_stay_in_the_model_with_the_file_and_line_of_the_list_that_hides_them() -> None:
+def test_excluded_tools_stay_in_the_model_with_the_entry_that_hides_them_and_its_line_is_there() -> None:
     snap = project(state([entry("a", exclude=("x",), include=("x", "y"))]), {"a": ready("x", "y", "z")}, [], NO_CAP)
     x, y, z = only(snap).tools
-    assert (x.enabled, x.verdict, x.reason) == (False, "excluded", "excluded by the entry 'a' (/etc/mcp.json:7)")
+    assert (x.enabled, x.verdict, x.reason) == (False, "excluded", "excluded by the entry 'a'")
     assert (y.enabled, y.verdict, y.reason) == (True, "on_wire", None)
-    assert (z.verdict, z.reason) == ("excluded", "not in the include list of the entry 'a' (/etc/mcp.json:7)")
+    assert (z.verdict, z.reason) == ("excluded", "not in the include list of the entry 'a'")
+    assert (only(snap).source, snap.lines("a", "x"), snap.lines("a", None)) == ("/etc/mcp.json", 7, 7)
 
 
 def test_a_server_without_a_list_lists_its_excluded_names() -> None:

@@ -229,7 +229,6 @@ def changes_of_one_field() -> Iterable[tuple[str, ServerEntry, ServerStatus]]:
         "exclude": ("x",),
         "pin": ("y",),
         "source": "/other.json",
-        "line": 8,
         "error": "wrong",
         "trusted": False,
     }.items():

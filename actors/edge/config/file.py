@@ -21,11 +21,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import trio
 from attrs import evolve
 
 from ...model.config import Config, ServerEntry
@@ -348,6 +348,10 @@ def _stop_if_given_up() -> None:
     Raises:
         trio.Cancelled: it does not.
     """
+    if "trio" not in sys.modules:
+        return  # nor is there a task; and who only reads a file, as `playbill list` does, need not pay for the import
+    import trio
+
     try:
         trio.from_thread.check_cancelled()
     except RuntimeError:

@@ -12,8 +12,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
-import trio
-
 from ...model.config import InputSpec, ServerEntry
 from ...model.nearest import nearest
 from .expand import Expanded, ExpandError, InputMissing, expand
@@ -92,6 +90,8 @@ class Supply:
         self._known: Mapping[str, str] = inputs if isinstance(inputs, Mapping) else {}
         self._ask = None if isinstance(inputs, Mapping) else inputs
         self._inherit = inherit_env if isinstance(inherit_env, bool) else tuple(inherit_env)
+        import trio  # here, so that who only reads a file does not pay for it
+
         self._one_by_one = trio.Lock()
 
     async def expand(self, entry: ServerEntry) -> Expanded:
@@ -100,6 +100,8 @@ class Supply:
         Raises:
             ExpandError: it cannot be had; a function that fails is named with what it raised.
         """
+        import trio
+
         await trio.lowlevel.checkpoint()
         asks = self._ask is not None
         values: dict[str, str | None] = {}

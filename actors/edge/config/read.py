@@ -3,8 +3,8 @@
 Theory of operation. The root object is walked member by member; the server map inside it too, so that the text of each entry
 is known. A `Reader` remembers per name the text, and what it was read as: an entry whose text stands there again is neither
 parsed nor structured again, and is the very same `ServerEntry`. So a re-read costs one walk. (Such an entry keeps the ``line``
-at which it was first read, unless lists in it hide tools; `Document.entry_line` says where it stands now. One that is wrong is
-placed anew each time.)
+at which it was first read; where lists hide tools, `Config.line` says where it stands now. One that is wrong is placed anew
+each time.)
 
 A file that cannot be read at all is a `ConfigError`; an entry that is wrong fails alone: it is in the result, with its
 ``error``.
@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
-from ...model.config import Config, InputSpec, ServerEntry
+from ...model.config import Config, InputSpec, Places, ServerEntry
 from ...model.errors import ConfigError
 from .entry import EntryRead, Problem, looks_like_server, read_entry
 from .inputs import read_inputs
 from .jsonc import Source, scan
 from .jsonc_walk import Member, Nested, finish, locate, members, root, show_path
-from .places import list_places
+from .places import FilePlaces
 from .shape import SERVER_KEYS, all_twice, lines_of, looks_confused, no_servers, not_a_map, other_format, twice
 
 __all__ = ["Document", "Reader", "Trusts", "read_config"]
@@ -70,11 +70,6 @@ class Document:
         """The entry of that name, by its place; None also when it is there twice."""
         found = [each for each in self.entries if each.key == name]
         return found[0] if len(found) == 1 else None
-
-    def entry_line(self, name: str) -> int | None:
-        """The 1-based line on which an entry stands, or None."""
-        found = next((each for each in self.entries if each.key == name), None)
-        return None if found is None else self.source.place(found.start)[0]
 
 
 class Reader:
@@ -195,16 +190,12 @@ class Reader:
                 raw, read, entry = old.text, old.read, old.entry
                 if entry.inputs != declared:
                     entry = evolve(entry, inputs=declared)
-                if entry.places is not None and entry.line != line:
-                    entry = entry.placed(line, entry.places)
             else:
                 raw = text[each.at : each.end]
                 read = read_entry(name, each.value, source=self._file, line=line, inputs=declared)
                 entry = read.entry
                 if read.problems:
                     entry = evolve(entry, error=_errors(source, prefix, each, read.problems))
-                elif entry.exclude or entry.include is not None:
-                    entry = entry.placed(line, list_places(text[each.start : each.end]))
             if self._trusts is not None and entry.command is not None:
                 trusted = self._trusts(entry)
                 if trusted != entry.trusted:
@@ -220,15 +211,22 @@ class Reader:
             entries[name] = entry
         self._kept = kept
         servers = tuple(entries.values())
+        places: Places | None = None
+        if any(entry.exclude or entry.include is not None for entry in servers):
+            # Else nobody is told a line, and a text that only moved is the same configuration.
+            places = None if previous is None else previous.places
+            if not (isinstance(places, FilePlaces) and places.source.text == text):
+                places = FilePlaces(source, found)
         if (
             previous is not None
+            and previous.places is places
             and len(servers) == len(was)
             and all(map(operator.is_, servers, was))
             and previous.path == self._file
             and previous.warnings == tuple(warnings)
         ):
             return previous
-        return Config(servers, self._file, tuple(warnings))
+        return Config(servers, self._file, tuple(warnings), places=places)
 
 
 def _inputs(top: list[Member], bare: bool) -> tuple[tuple[InputSpec, ...], list[str]]:
@@ -245,10 +243,10 @@ def _twice(source: Source, prefix: tuple[str, ...], entry: ServerEntry, there: l
 
 
 def _reuse(old: ServerEntry | None, new: ServerEntry) -> ServerEntry:
-    """The old entry if it says the same; where it stands does not count, unless it is wrong or hides tools: that is told."""
-    if old is None or old is new or old.places != new.places:
+    """The old entry if it says the same; where it stands does not count, unless it is wrong: that is told."""
+    if old is None or old is new:
         return new
-    if old.line != new.line and new.error is None and new.places is None:
+    if old.line != new.line and new.error is None:
         return old if old == evolve(new, line=old.line) else new
     return old if old == new else new
 

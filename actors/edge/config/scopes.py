@@ -30,6 +30,7 @@ from ...model.nearest import nearest
 from ...ports import Edited
 from .discover import PROJECT_FILE, Found, Scope, candidates, discover, is_there, user_file
 from .file import FileStore
+from .places import join_places
 from .trust import TrustStore
 
 __all__ = ["ScopedStore"]
@@ -99,8 +100,11 @@ class _View:
                 servers.setdefault(entry.name, entry)
         path = str(self.parts[0].store.path) if self.parts else None
         warnings = tuple(f"{config.path}: {each}" for config in read for each in config.warnings)
-        config = Config(tuple(servers.values()), path, warnings, error)
-        return previous if previous is not None and previous == config else config
+        was = None if previous is None else previous.places
+        places = join_places(read, was) if any(each.places for each in read) else None
+        config = Config(tuple(servers.values()), path, warnings, error, places)
+        same = previous is not None and previous == config and previous.places is places
+        return previous if previous is not None and same else config
 
 
 class ScopedStore:
