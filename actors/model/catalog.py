@@ -33,6 +33,7 @@ class Catalog:
     digest: str
     profile: Profile = PORTABLE
     _index: dict[str, WireTool] = field(init=False, factory=dict, eq=False, repr=False)
+    _victims: dict[ToolRef, int] = field(init=False, factory=dict, eq=False, repr=False)
 
     def tool(self, wire_name: str) -> WireTool | None:
         """The tool of that wire name, or None."""
@@ -41,6 +42,12 @@ class Catalog:
             # update is one step, so that a reader in another thread sees none of it or all of it.
             self._index.update({tool.wire_name: tool for tool in self.tools})
         return self._index.get(wire_name)
+
+    def victim(self, ref: ToolRef) -> int | None:
+        """Which a tool is among the victims of the budget, 0 for the first to go; None when it is none of them."""
+        if not self._victims:
+            self._victims.update({each: at for at, each in enumerate(self.trimmed)})  # as `tool`
+        return self._victims.get(ref)
 
     def diff(self, other: Catalog) -> CatalogDiff:
         """What changed from this catalog to another one, such as the one of the turn after.

@@ -79,19 +79,19 @@ def _priority(entry: ServerEntry) -> float:
         return 0
 
 
-def _fixed(entry: ServerEntry, tool: Tool, down: str | None) -> ToolState | None:
+def _fixed(entry: ServerEntry, tool: Tool, down: str | None, pinned: bool) -> ToolState | None:
     """The state of a tool the budget has no say in, or None. The order of the questions is that of the verdicts."""
     try:
         bare = tool.wire.bare
         enabled = entry.allows(bare)
         if not enabled:
-            return tool.state(False, "excluded", _excluded(entry, bare))
+            return tool.state(False, "excluded", _excluded(entry, bare), pinned)
         if down is not None:
-            return tool.state(True, "server_down", down)
+            return tool.state(True, "server_down", down, pinned)
         if tool.flaw is not None:
-            return tool.state(True, "quarantined", str(tool.flaw))
+            return tool.state(True, "quarantined", str(tool.flaw), pinned)
     except Exception as error:
-        return tool.state(False, "quarantined", f"its entry's lists cannot be used: {one_line(error)}")
+        return tool.state(False, "quarantined", f"its entry's lists cannot be used: {one_line(error)}", pinned)
     return None
 
 
@@ -104,6 +104,7 @@ def _unlisted(entry: ServerEntry) -> tuple[ToolState, ...]:
             wire_name=wire_name(entry.name, bare),
             verdict="excluded",
             reason=_excluded(entry, bare),
+            pinned=bare in entry.pin,
         )
         for bare in dict.fromkeys(entry.exclude)
     )
@@ -138,12 +139,12 @@ def make_row(
         facts = _failed_facts(entry, error)
     phase: Phase = facts["phase"]
     down = _down(phase, facts["error"]) if phase in DOWN_PHASES else None
-    fixed = tuple(_fixed(entry, tool, down) for tool in tools)
-    open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
     try:
         pins = frozenset(entry.pin)
     except Exception:
         pins = frozenset()
+    fixed = tuple(_fixed(entry, tool, down, tool.ref.bare in pins) for tool in tools)
+    open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
     return Row(
         entry=entry,
         status=status,
@@ -154,6 +155,7 @@ def make_row(
         facts=facts,
         fixed=fixed,
         extra=extra,
+        pins=pins,
         pinned=tuple(tool for tool in open_ if tool.ref.bare in pins),
         others=tuple(tool for tool in open_ if tool.ref.bare not in pins),
     )

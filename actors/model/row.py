@@ -82,6 +82,7 @@ class Row:
         facts: the arguments of its `ServerState`, but for its tools.
         fixed: for each tool its state when the budget has no say in it, else None.
         extra: tools that are shown but not known: excluded names of a server without a list.
+        pins: the bare names that the entry pins.
         pinned, others: the tools the budget decides about, the first kept to the last kept.
         pinned_huge, other_huge: tools that are too large for any cut to keep, the first to go first.
     """
@@ -95,6 +96,7 @@ class Row:
     facts: Mapping[str, Any]
     fixed: tuple[ToolState | None, ...]
     extra: tuple[ToolState, ...]
+    pins: frozenset[str]
     pinned: tuple[Tool, ...]
     others: tuple[Tool, ...]
     pinned_huge: tuple[ToolRef, ...] = ()
@@ -150,7 +152,7 @@ class Row:
         fixed = tuple(
             done
             if done is not None or tool.cost(count) <= room
-            else tool.state(True, "over_budget", _too_large(tool.cost(count), cap, room))
+            else tool.state(True, "over_budget", _too_large(tool.cost(count), cap, room), tool.ref.bare in self.pins)
             for tool, done in zip(self.tools, self.fixed, strict=True)
         )
         row = evolve(
@@ -189,7 +191,7 @@ class Row:
                 fixed.append(done)
             else:
                 # What the budget decides about is enabled; what the config says is derived in one place only.
-                fixed.append(tool.state(done is None or done.enabled, "excluded", reason))
+                fixed.append(tool.state(done is None or done.enabled, "excluded", reason, tool.ref.bare in self.pins))
         if all(after is before for after, before in zip(fixed, self.fixed, strict=True)):
             return self
         gone = frozenset(tool.ref.bare for tool in self.tools) if hidden is None else hidden
@@ -226,9 +228,9 @@ class Row:
         states = tuple(
             done
             if done is not None
-            else tool.state(True, "on_wire", None)
+            else tool.state(True, "on_wire", None, tool.ref.bare in self.pins)
             if tool.wire.bare in wired
-            else tool.state(True, "over_budget", over)
+            else tool.state(True, "over_budget", over, tool.ref.bare in self.pins)
             for tool, done in zip(self.tools, self.fixed, strict=True)
         )
         block = Block(tuple(kept), tuple(tool.wire for tool in kept), b"".join(tool.digest for tool in kept))

@@ -43,6 +43,7 @@ class ToolState:
         reason: the verdict in words, or None when it is on the wire.
         rule, path: of a quarantined tool, which rule it breaks and where (a JSON path into its definition); else None.
         mended: what is sent otherwise than advertised, one line each.
+        pinned: the config pins it: the budget drops it after those that are not.
     """
 
     bare: str
@@ -56,6 +57,7 @@ class ToolState:
     rule: str | None = None
     path: str | None = None
     mended: tuple[str, ...] = ()
+    pinned: bool = False
 
 
 @frozen(kw_only=True)

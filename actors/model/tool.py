@@ -66,7 +66,7 @@ class Tool:
     changes: tuple[str, ...]
     digest: bytes
     ref: ToolRef
-    _states: dict[tuple[bool, Verdict, str | None], ToolState] = field(init=False, factory=dict)
+    _states: dict[tuple[bool, Verdict, str | None, bool], ToolState] = field(init=False, factory=dict)
     _costs: list[tuple[Callable[[str], int] | None, int]] = field(init=False, factory=list)
 
     def cost(self, count: Callable[[str], int] | None) -> int:
@@ -80,9 +80,9 @@ class Tool:
         self._costs.append((count, cost))
         return cost
 
-    def state(self, enabled: bool, verdict: Verdict, reason: str | None) -> ToolState:
+    def state(self, enabled: bool, verdict: Verdict, reason: str | None, pinned: bool = False) -> ToolState:
         """The tool as the model shows it; the same object for the same answer."""
-        key = (enabled, verdict, reason)
+        key = (enabled, verdict, reason, pinned)
         found = self._states.get(key)
         if found is None:
             wire = self.wire
@@ -99,6 +99,7 @@ class Tool:
                 rule=None if flaw is None else flaw.rule,
                 path=None if flaw is None else flaw.path,
                 mended=self.changes,
+                pinned=pinned,
             )
             if len(self._states) >= _STATES_KEPT:
                 self._states.clear()

@@ -102,10 +102,10 @@ def _mended(changes: tuple[str, ...]) -> str:
     return f"; mended: {told}{f'; and {more} more' if more > 0 else ''}"
 
 
-def _ranks(snapshot: Snapshot) -> dict[ToolRef, int]:
-    """Of each tool over the budget, which it is in the order of who is kept: the first to go is the last."""
-    wanted = snapshot.model.wanted
-    return {ref: wanted - at for at, ref in enumerate(snapshot.catalog.trimmed)}
+def _rank(snapshot: Snapshot, ref: ToolRef) -> int | None:
+    """Of a tool over the budget, which it is in the order of who is kept: the first to go is the last."""
+    at = snapshot.catalog.victim(ref)
+    return None if at is None else snapshot.model.wanted - at
 
 
 def _at(file: str | None, line: int | None) -> str:
@@ -131,9 +131,7 @@ def _over(snapshot: Snapshot, reason: str, rank: int) -> str:
     return f"{head} and {cap}: disable {_plural(rank - model.budget, 'tool')} before it, {move}"
 
 
-def _known(
-    snapshot: Snapshot, server: ServerState, tool: ToolState, now: float | None, ranks: Mapping[ToolRef, int]
-) -> Why:
+def _known(snapshot: Snapshot, server: ServerState, tool: ToolState, now: float | None) -> Why:
     """The answer about a tool that the model has."""
     more: dict[str, Any] = {}
     reason = flat(tool.reason or "")
@@ -157,7 +155,7 @@ def _known(
         more.update(rule=tool.rule, path=tool.path)
         if tool.rule:
             reason = f"{reason} (rule {tool.rule}{f', at {flat(tool.path)}' if tool.path else ''})"
-    elif not reason.startswith(_BEHIND) or (rank := ranks.get(ToolRef(server.name, tool.bare))) is None:
+    elif not reason.startswith(_BEHIND) or (rank := _rank(snapshot, ToolRef(server.name, tool.bare))) is None:
         reason = f"{reason}: raise the budget"
         more.update(budget=snapshot.model.token_budget)
     else:
@@ -235,7 +233,7 @@ def why(snapshot: Snapshot, server: str, bare: str, now: float | None = None) ->
     tool = there.tool(bare)
     if tool is None:
         return _unknown(snapshot, there, bare, now)
-    return _known(snapshot, there, tool, now, _ranks(snapshot) if tool.verdict == "over_budget" else {})
+    return _known(snapshot, there, tool, now)
 
 
 def each_why(snapshot: Snapshot, now: float | None = None) -> Iterator[tuple[ServerState, ToolState, Why]]:
@@ -244,10 +242,9 @@ def each_why(snapshot: Snapshot, now: float | None = None) -> Iterator[tuple[Ser
     Args:
         snapshot, now: as in `why`.
     """
-    ranks = _ranks(snapshot)
     for server in snapshot.model.servers:
         for tool in server.tools:
-            yield server, tool, _known(snapshot, server, tool, now, ranks)
+            yield server, tool, _known(snapshot, server, tool, now)
 
 
 @frozen(kw_only=True)

@@ -371,3 +371,13 @@ def test_what_looks_wrong_in_the_config_is_in_the_model() -> None:
     config = Config((entry("a"),), warnings=("mcpServers.a.argz: unknown key",))
     snap = project(ConfigState(1, config), {}, [], NO_CAP)
     assert snap.model.config_warnings == ("mcpServers.a.argz: unknown key",)
+
+
+def test_a_tool_that_the_entry_pins_says_so_whatever_its_verdict() -> None:
+    pinned = entry("a", pin=("x", "z", "q"), exclude=("z",))
+    snap = project(state([pinned]), {"a": ready("x", "y", "z", "w")}, [], Budget(1))
+    assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"x": True, "y": False, "z": True, "w": False}
+    snap = project(state([pinned]), {}, [], NO_CAP)
+    assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"z": True}
+    snap = project(state([evolve(pinned, disabled=True)]), {"a": ready("x", "y")}, [], Budget(1))
+    assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"x": True, "y": False}
