@@ -60,7 +60,7 @@ class Line:
 
         Raises:
             ServerDied: the connection was lost before the answer.
-            ServerUnavailable: the line is closing, or was closed before the answer.
+            ServerUnavailable: the line is closing, or was closed before the answer; or the server wants a login.
         """
         if self.closing is not None:
             raise ServerUnavailable(self.server, self.closing)
@@ -70,6 +70,9 @@ class Line:
         except ConnectionLost as lost:
             if self.closing is not None:
                 raise ServerUnavailable(self.server, self.closing) from None
+            loss = self.connection.loss
+            if loss is not None and loss.needs_auth:
+                raise ServerUnavailable(self.server, f"it needs a login: {lost.reason}") from None
             self.lost = True
             raise ServerDied(self.server, lost.reason) from None
         finally:

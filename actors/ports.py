@@ -18,6 +18,7 @@ from .model.errors import PlaybillError
 from .model.status import ToolDef
 
 __all__ = [
+    "RETRY_AFTER",
     "Connect",
     "Connection",
     "ConnectionFailed",
@@ -27,6 +28,7 @@ __all__ = [
     "EraMemory",
     "ListFailed",
     "Listing",
+    "Loss",
     "NoSites",
     "Opening",
     "Progress",
@@ -40,6 +42,9 @@ Era = str
 EraMemory = dict[str, Era]
 """Server name → the era it was last met in; owned by the host, so that it outlives every incarnation."""
 
+RETRY_AFTER = "playbill/retryAfter"
+"""In ``_meta`` of the result of a call that the server refused for now: the seconds after which it may be tried again."""
+
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Called with (progress, total, message) for each progress notification of one call."""
 
@@ -51,12 +56,21 @@ class ConnectionFailed(Exception):
         reason: one line, with the last stderr line when there is one; no expanded secret in it.
         stderr_tail: what the process wrote on stderr, scrubbed, or empty.
         needs_auth: it was refused for want of a login.
+        retry_after: seconds the server asks us to wait before the next attempt, or None.
     """
 
-    def __init__(self, reason: str, *, stderr_tail: str = "", needs_auth: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        stderr_tail: str = "",
+        needs_auth: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
         self.reason = reason
         self.stderr_tail = stderr_tail
         self.needs_auth = needs_auth
+        self.retry_after = retry_after
         super().__init__(reason)
 
 
@@ -69,11 +83,32 @@ class ConnectionLost(Exception):
 
 
 class ListFailed(Exception):
-    """A listing failed though the connection lives; ``reason`` is one line."""
+    """A listing failed though the connection lives.
 
-    def __init__(self, reason: str) -> None:
+    Args:
+        reason: one line.
+        retry_after: seconds the server asks us to wait before the next attempt, or None.
+    """
+
+    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
         self.reason = reason
+        self.retry_after = retry_after
         super().__init__(reason)
+
+
+@frozen
+class Loss:
+    """How a connection was lost.
+
+    Args:
+        reason: one line.
+        needs_auth: the server wants a login.
+        renew: only the session has ended; a new connection may be made at once.
+    """
+
+    reason: str
+    needs_auth: bool = False
+    renew: bool = False
 
 
 @frozen
@@ -124,6 +159,11 @@ class Connection(Protocol):
 
     async def wait_lost(self) -> str:
         """Wait until the connection is lost by itself; returns why, in one line."""
+        ...
+
+    @property
+    def loss(self) -> Loss | None:
+        """How it was lost by itself; None while it was not. Never waits."""
         ...
 
     def stderr_tail(self) -> str:

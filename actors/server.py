@@ -12,6 +12,9 @@ Theory of operation
     | ready      | loss, list_changed, stop     | –          | raise                | close line, drain, return  |
     | needs_auth | stop (a restart tries again) | –          | –                    | return                     |
 
+    A loss that only ends the session (a server over HTTP that was restarted) leads to connecting again in the same
+    incarnation, at once, without the supervisor; a loss for want of a login to needs_auth.
+
     A list_changed is answered by one listing after the announcements have settled for 50 ms, or 1 s after the first. A
     listing that fails keeps the last good list and is tried again with growing pauses; so is the next one after a listing
     that brought nothing new.
@@ -19,6 +22,7 @@ Theory of operation
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -33,7 +37,9 @@ from .model.config import ServerEntry
 from .model.profile import Profile
 from .model.status import Report, ToolDef
 from .model.tool import prepare
-from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing
+from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Loss
+
+_LOG = logging.getLogger("playbill.server")
 
 _E = TypeVar("_E", bound=BaseException)
 
@@ -52,6 +58,7 @@ class ServerSettings:
         drain: how long calls in flight may go on after a stop.
         relist_pause, relist_pause_max: first and longest pause after a listing that failed.
         unchanged_pause_max: longest pause before the next listing after ones that brought nothing new.
+        renew_pause: a session that ends sooner than this after the one before is a crash, and not just opened anew.
     """
 
     connect_timeout: float = 60.0
@@ -62,6 +69,7 @@ class ServerSettings:
     relist_pause: float = 1.0
     relist_pause_max: float = 30.0
     unchanged_pause_max: float = 5.0
+    renew_pause: float = 5.0
 
 
 JUDGED_AT_ONCE = 25
@@ -71,11 +79,16 @@ _CLOSED = Stop("the host is closing", 0.0)
 
 
 class ServerLost(Exception):
-    """The connection was lost by itself; ``reason`` is one line."""
+    """The connection was lost by itself; ``reason`` is one line.
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
+    Args:
+        loss: how.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.reason = loss.reason
+        super().__init__(loss.reason)
 
 
 class ServerActor:
@@ -111,22 +124,35 @@ class ServerActor:
         self._settings = settings
 
     async def __call__(self, ctx: Context) -> None:
-        """Run one incarnation; a checkpoint.
+        """Run one incarnation; a checkpoint. A session that ended is opened anew in the same one.
 
         Raises:
             ConnectionFailed: it could not connect, list, or do so in time.
             ServerLost: the connection was lost.
         """
-        incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._profile, self._closing)
         ctx.started()
-        try:
-            await incarnation.run(self._connect, self._eras)
-        except ConnectionFailed as failed:
-            incarnation.report(error=failed.reason, stderr_tail=failed.stderr_tail, needs_auth=failed.needs_auth)
-            if not failed.needs_auth:
-                raise
+        renewed_at = -math.inf
+        while True:
+            incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._profile, self._closing)
+            try:
+                await incarnation.run(self._connect, self._eras)
+                return
+            except ConnectionFailed as failed:
+                incarnation.report(error=failed.reason, stderr_tail=failed.stderr_tail, needs_auth=failed.needs_auth)
+                if not failed.needs_auth:
+                    raise
+            except ServerLost as lost:
+                now = trio.current_time()
+                if lost.loss.renew and now - renewed_at >= self._settings.renew_pause and not ctx.stopping.is_set():
+                    # A server that was restarted has forgotten its sessions; that is no crash of what is there now.
+                    _LOG.info("server %s is connected to anew: %s", self._entry().name, lost.reason)
+                    renewed_at = now
+                    continue
+                if not lost.loss.needs_auth:
+                    raise
             # Trying again without a login is futile and may lock an account: wait to be restarted by hand.
             await ctx.wait_stop()
+            return
 
 
 class _Incarnation:
@@ -183,7 +209,7 @@ class _Incarnation:
                     nursery.cancel_scope.cancel()
             except* ServerLost as lost:
                 failure = _leaf(lost)
-                self.report(error=failure.reason, stderr_tail=opening.stderr_tail())
+                self._tell(failure.loss, opening.stderr_tail())
             except* ConnectionFailed as failed:
                 failure = _leaf(failed)
             finally:
@@ -208,11 +234,14 @@ class _Incarnation:
         try:
             return await self._judged(await connection.list_tools())
         except ListFailed as failed:
-            raise ConnectionFailed(f"tools/list: {failed.reason}", stderr_tail=connection.stderr_tail()) from None
+            tail = connection.stderr_tail()
+            reason = f"tools/list: {failed.reason}"
+            raise ConnectionFailed(reason, stderr_tail=tail, retry_after=failed.retry_after) from None
         except ConnectionLost as lost:
             # Said now, and again with its end: clearing away what is left of it may take seconds.
-            self.report(error=lost.reason, stderr_tail=connection.stderr_tail())
-            raise ConnectionFailed(lost.reason, stderr_tail=connection.stderr_tail()) from None
+            tail, needs_auth = connection.stderr_tail(), connection.loss is not None and connection.loss.needs_auth
+            self.report(error=lost.reason, stderr_tail=tail, needs_auth=needs_auth)
+            raise ConnectionFailed(lost.reason, stderr_tail=tail, needs_auth=needs_auth) from None
 
     async def _judged(self, listing: Listing) -> Listing:
         """The listing, each tool judged already, for the host and for its views: the projection, which is one step, need not.
@@ -254,8 +283,15 @@ class _Incarnation:
     async def _notice_loss(self, connection: Connection) -> None:
         reason = await connection.wait_lost()
         # Now, and not when what is left of it has been cleared away: that may take seconds.
-        self.report(ready=True, error=reason, stderr_tail=connection.stderr_tail())
-        raise ServerLost(reason)
+        loss = connection.loss or Loss(reason)
+        self._tell(loss, connection.stderr_tail(), ready=True)
+        raise ServerLost(loss)
+
+    def _tell(self, loss: Loss, stderr_tail: str, *, ready: bool = False) -> None:
+        if loss.renew:  # what ails it is mended at once, and calls may wait for that
+            self.report(ready=ready)
+        else:
+            self.report(ready=ready, error=loss.reason, stderr_tail=stderr_tail, needs_auth=loss.needs_auth)
 
     async def _follow_list(self, connection: Connection, tools: tuple[ToolDef, ...]) -> None:
         settings = self.settings
@@ -275,6 +311,7 @@ class _Incarnation:
             except (ListFailed, trio.TooSlowError) as error:
                 reason = getattr(error, "reason", f"no answer within {settings.list_timeout:g} s")
                 self.report(connection, ready=True, list_error=f"tools/list: {reason}")
+                after_failure = max(after_failure, getattr(error, "retry_after", None) or 0.0)
                 wait, after_failure = after_failure, min(2 * after_failure, settings.relist_pause_max)
                 self.changed.set()
                 continue

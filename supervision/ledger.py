@@ -9,7 +9,8 @@ history and one `Decision` for the supervisor to carry out. In order:
 3. `RESTARTS` says if this kind of end is answered at all for this restart type; if not, the child is removed.
 4. A parked child's slow retry that ended parks again: one try per ``park_retry``, never a burst.
 5. One more restart than ``intensity.restarts`` within ``intensity.window``: park or escalate.
-6. Else restart, after a backoff that grows with the deaths counted since the history was cleared.
+6. Else restart, after a backoff that grows with the deaths counted since the history was cleared; and not before the time
+   that the end itself named (`Exit.retry_after`), which goes for 4 and 5 too.
 
 The cancellation of everything from outside never comes here: it is nothing to react to.
 """
@@ -62,10 +63,18 @@ RESTARTS: dict[tuple[Restart, ExitKind], bool] = {
 
 @frozen
 class Exit:
-    """How an incarnation ended; ``reason`` is one line."""
+    """How an incarnation ended.
+
+    Args:
+        kind: in which way.
+        reason: one line.
+        retry_after: seconds before which it is of no use to start it anew, 0 when that is not known. A body says so by an
+            exception with a ``retry_after`` attribute.
+    """
 
     kind: ExitKind
     reason: str
+    retry_after: float = 0.0
 
 
 @frozen
@@ -163,8 +172,9 @@ def decide(
     limit = spec.intensity
     stamps = (*(stamp for stamp in history.stamps if now - stamp < limit.window), now)
     if history.parked or (len(stamps) > limit.restarts and limit.then == "park"):
-        return evolve(history, failures=failures, stamps=(), parked=True), Park(limit.park_retry)
+        retry = None if limit.park_retry is None else max(limit.park_retry, exit.retry_after)
+        return evolve(history, failures=failures, stamps=(), parked=True), Park(retry)
     if len(stamps) > limit.restarts:
         return evolve(history, failures=failures, stamps=()), Escalate(exit.reason)
-    delay = spec.backoff.delay(history.failures, rng)
+    delay = max(spec.backoff.delay(history.failures, rng), exit.retry_after)
     return evolve(history, failures=failures, stamps=stamps), RestartAfter(delay)

@@ -15,7 +15,17 @@ import trio
 
 from ..model.config import ServerEntry
 from ..model.status import ToolDef
-from ..ports import Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Opening, Progress
+from ..ports import (
+    Connection,
+    ConnectionFailed,
+    ConnectionLost,
+    EraMemory,
+    ListFailed,
+    Listing,
+    Loss,
+    Opening,
+    Progress,
+)
 from .faults import CORE, Fault, FaultPlan
 from .scripted import ScriptedConnection, ScriptedServers
 from .strikes import DEATHS, REASONS, Delivery, InjectedCrash, Note, Queues, late
@@ -124,6 +134,11 @@ class FaultyConnection:
     async def wait_lost(self) -> str:
         """As `Connection.wait_lost`."""
         return await self.inner.wait_lost()
+
+    @property
+    def loss(self) -> Loss | None:
+        """As `Connection.loss`."""
+        return self.inner.loss
 
     def stderr_tail(self) -> str:
         """As `Connection.stderr_tail`."""

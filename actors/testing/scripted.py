@@ -17,7 +17,7 @@ from attrs import define, field
 
 from ..model.config import ServerEntry
 from ..model.status import ToolDef
-from ..ports import ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Opening, Progress
+from ..ports import ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Loss, Opening, Progress
 
 __all__ = ["Script", "ScriptedConnection", "ScriptedServers"]
 
@@ -80,6 +80,11 @@ class ScriptedConnection:
         """Wait until the connection is lost; returns why."""
         await self._lost.wait()
         return self._reason
+
+    @property
+    def loss(self) -> Loss | None:
+        """How it was lost; None while it was not."""
+        return Loss(self._reason) if self._lost.is_set() else None
 
     def stderr_tail(self) -> str:
         """What it said last; here, why it ended."""

@@ -27,7 +27,7 @@ from ..edge.wire.sdk import import_sdk
 from ..edge.wire.session import make_connect
 from ..edge.wire.wire import HttpRefused, Refused, Wire
 from ..model.config import ServerEntry
-from ..ports import Connection, EraMemory, Listing, Opening, Progress
+from ..ports import Connection, EraMemory, Listing, Loss, Opening, Progress
 from .faults import Fault, FaultPlan
 from .kit import ServerKit
 from .peer import Peer
@@ -279,6 +279,10 @@ class _Noted:
 
     async def wait_lost(self) -> str:
         return await self._inner.wait_lost()
+
+    @property
+    def loss(self) -> Loss | None:
+        return self._inner.loss
 
     def stderr_tail(self) -> str:
         return self._inner.stderr_tail()

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.transport_context import TransportContext
 
 if TYPE_CHECKING:
-    from .dispatcher import PipeDispatcher
+    from mcp.shared.dispatcher import Outbound
 
 __all__ = ["InboundContext"]
 
@@ -31,7 +31,7 @@ class InboundContext:
     transport = _TRANSPORT
     message_metadata = None
 
-    def __init__(self, dispatcher: PipeDispatcher, request_id: Any, token: Any) -> None:
+    def __init__(self, dispatcher: Outbound, request_id: Any, token: Any) -> None:
         self._dispatcher = dispatcher
         self._token = token
         self._closed = False

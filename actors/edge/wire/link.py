@@ -6,6 +6,7 @@ loss, for the reason of it, which the wire gives within `LOSS_SECONDS`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import logging
@@ -26,10 +27,12 @@ from mcp_types import (
     TextContent,
     ToolListChangedNotification,
 )
+from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import TypeAdapter, ValidationError
 
 from ...model.status import ToolDef
-from ...ports import ConnectionLost, Era, ListFailed, Listing, Progress
+from ...ports import RETRY_AFTER, ConnectionLost, Era, ListFailed, Listing, Loss, Progress
+from ..remote.failures import HttpFailed
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
 from .rpc import ConnectionClosed
@@ -44,6 +47,9 @@ _LOG = logging.getLogger("playbill.edge")
 
 LOSS_SECONDS = 1.0
 """Within which the reason of a loss is known after its first sign."""
+
+PING_EVERY, PING_WITHIN = 30.0, 30.0
+"""Seconds of silence after which a remote server is pinged, and within which it answers."""
 
 RELISTEN_FIRST, RELISTEN_MOST = 0.1, 5.0
 """Seconds before a subscription that ended is opened again: the first time, and at most."""
@@ -91,6 +97,14 @@ class Link:
             self._reason = reason
             self._lost.set()
 
+    @property
+    def loss(self) -> Loss | None:
+        """How it was lost; None while it was not, or was closed by us."""
+        if not self._lost.is_set():
+            return None
+        wire = self._wire
+        return Loss(self._reason, needs_auth=wire.needs_auth, renew=wire.renew)
+
     async def wait_lost(self) -> str:
         """Wait until it is lost; returns why."""
         await self._lost.wait()
@@ -113,7 +127,7 @@ class Link:
             listing = await list_all(self._session, self._tools)
         except MCPError as error:
             await self._raise_when_lost(error)
-            raise ListFailed(one_line(scrub(f"refused: {_said(error)}"))) from None
+            raise ListFailed(one_line(scrub(f"refused: {_said(error)}")), retry_after=_later(error)) from None
         except ValidationError as error:
             raise ListFailed(one_line(scrub(f"no tool list: {explain_validation(error)}"))) from None
         except ValueError as error:
@@ -139,6 +153,8 @@ class Link:
             )
         except MCPError as error:
             await self._raise_when_lost(error)
+            if isinstance(error, HttpFailed):
+                return self._error(f"The call failed: {_said(error)}", _later(error))
             return self._error(f"The server refused the call: {_said(error)}")
         except ValidationError as error:
             return self._error(f"The server answered with an invalid result: {explain_validation(error)}")
@@ -152,6 +168,7 @@ class Link:
     async def hold(self, closing: trio.Event) -> None:
         """Follow the server's changes until the wire is lost or `closing` is set."""
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_alive)
             if self.era == "modern":
                 nursery.start_soon(self._follow_changes)
             nursery.start_soon(self._follow_loss, nursery.cancel_scope)
@@ -162,6 +179,29 @@ class Link:
         await self._wire.lost.wait()
         self.lose(self._wire.reason)
         scope.cancel()
+
+    async def _keep_alive(self) -> None:
+        """Ask a server that has been silent for long, and that nobody waits for, whether it is still there."""
+        while (since := self._wire.idle_since()) is not None:
+            if (wait := since + PING_EVERY - trio.current_time()) > 0:
+                await trio.sleep(wait)
+                continue
+            with trio.move_on_after(PING_WITHIN) as scope:
+                # An answer, or the wire knows that there is none.
+                with contextlib.suppress(MCPError, ValidationError, ValueError):
+                    await self._ping()
+                await trio.sleep(
+                    min(1.0, PING_EVERY)
+                )  # one that is refused without an answer is not asked at full speed
+            if scope.cancelled_caught:
+                self._wire.lose(f"it has not answered a ping within {PING_WITHIN:g} s")
+                return
+
+    async def _ping(self) -> None:
+        if self.era == "modern":  # which has no ping; this is the request that any server answers
+            await self._session.send_discover(self.protocol_version or LATEST_MODERN_VERSION)
+        else:
+            await self._session.send_ping()
 
     async def _follow_changes(self) -> None:
         """Keep one subscription open. Nothing is replayed, so that each acknowledgement means: list again."""
@@ -200,8 +240,9 @@ class Link:
         if certain or self._lost.is_set():
             raise ConnectionLost(self._reason or "the connection was lost") from None
 
-    def _error(self, text: str) -> CallToolResult:
-        return CallToolResult(content=[TextContent(text=self._wire.scrub(text))], is_error=True)
+    def _error(self, text: str, later: float | None = None) -> CallToolResult:
+        meta = None if later is None else {RETRY_AFTER: later}
+        return CallToolResult(content=[TextContent(text=self._wire.scrub(text))], is_error=True, _meta=meta)
 
 
 @asynccontextmanager
@@ -258,7 +299,8 @@ async def _refusal(wire: Wire, known: Era | None, error: Exception) -> Refused:
             await wire.lost.wait()
         return Refused("the connection was lost during the handshake", died_of_probe)
     if isinstance(error, MCPError):
-        return Refused(f"the handshake was refused: {_said(error)}")
+        words = _said(error) if isinstance(error, HttpFailed) else f"the handshake was refused: {_said(error)}"
+        return Refused(words, retry_after=_later(error))
     if isinstance(error, ValidationError):
         return Refused(f"the handshake got an invalid answer: {explain_validation(error)}")
     return Refused(f"the handshake failed: {error or type(error).__name__}")
@@ -268,8 +310,15 @@ def _looks_closed(error: MCPError) -> bool:
     return error.error == ConnectionClosed().error
 
 
+def _later(error: MCPError) -> float | None:
+    """After how many seconds a refusal asks to be tried again; None when it does not say."""
+    return error.meaning.retry_after if isinstance(error, HttpFailed) and error.meaning is not None else None
+
+
 def _said(error: MCPError) -> str:
     """What a JSON-RPC error says, for people and models."""
+    if isinstance(error, HttpFailed):
+        return error.reason
     text = f"{error.message} (error {error.code})"
     if error.data not in (None, "", {}, []):
         text += f": {str(error.data)[:1000]}"

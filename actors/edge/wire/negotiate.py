@@ -24,6 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from ...ports import Era
+from ..remote.failures import HttpFailed
 from .rpc import ConnectionClosed
 
 __all__ = ["PROBE_SECONDS", "ProbeLost", "negotiate"]
@@ -32,6 +33,9 @@ PROBE_SECONDS = 1.5
 """How long an unknown server may be silent on the probe."""
 
 KNOWN_MODERN_FACTOR = 4
+
+_FINAL = frozenset({401, 403, 407, 429, 502, 503, 504})
+"""HTTP statuses that have nothing to do with what was asked: the next message would be refused alike."""
 
 
 class ProbeLost(Exception):
@@ -101,6 +105,8 @@ async def _conclude(session: ClientSession, probe: _Probe) -> Era:
     if probe.result is not None:
         session.adopt(probe.result)
         return "modern"
+    if isinstance(probe.error, HttpFailed) and probe.error.meaning is not None and probe.error.meaning.status in _FINAL:
+        raise probe.error
     versions = _named_versions(probe.error)
     if _common(versions):
         return await _ask_again(session, versions)

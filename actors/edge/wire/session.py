@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["make_connect"]
 
+OLDER = "sse"
+"""In an `EraMemory`: a server whose entry has no type, and that was last met over the older HTTP transport."""
+
 CLOSE_SECONDS = 8.0
 """Within which a connection is closed, whatever its transport does (a process: 6 s by its own deadlines)."""
 
@@ -178,24 +181,44 @@ class _Backstage:
                 await self._open_and_hold()
             except* Exception as group:
                 errors = _leaves(group)
-            if errors and self._failure is None:
-                self._failure = _failure_of(self._wire, errors[0], self._scrub)
+            if errors:
+                self._fail(_failure_of(self._wire, errors[0], self._scrub))
         if self._link is not None:
             self._link.lose(self._failure.reason if self._failure is not None else "the connection was closed")
         elif self._failure is None:
             self._failure = ConnectionFailed("closed before the connection was made")
         self._word.set()
 
+    def _fail(self, failure: ConnectionFailed) -> None:
+        """Note why there is no connection; of a second attempt, after why there was none at the first."""
+        first = self._failure
+        if self._link is None:
+            self._eras.pop(self._entry.name, None)
+        if first is None:
+            self._failure = failure
+        elif first.reason != failure.reason:
+            first.reason = one_line(f"{first.reason}; over SSE: {failure.reason}")
+            first.needs_auth = first.needs_auth or failure.needs_auth
+
     async def _open_and_hold(self) -> None:
         launch = self._settings.expand(self._entry)
         self._scrub = scrubber(launch.secrets)
         known = self._eras.get(self._entry.name)
-        if not await self._attempt(launch, known):
-            await self._attempt(launch, "legacy")
+        if (other := await self._attempt(launch, known)) is not None:
+            await self._attempt(launch, other)
 
-    async def _attempt(self, launch: Launch, known: Era | None) -> bool:
-        """One process, or one HTTP connection. Returns False when it died of the probe and deserves another one, in legacy."""
+    async def _attempt(self, launch: Launch, known: Era | None) -> Era | None:
+        """One process, or one HTTP connection.
+
+        Args:
+            launch: what to open.
+            known: as `EraMemory` has it.
+
+        Returns:
+            None; or how to try once more: it died of the probe, or may speak the older HTTP transport.
+        """
         settings = self._settings
+        more = {"older": True} if known == OLDER and self._entry.type is None else {}
         wire_manager = settings.open_wire(
             self._entry,
             launch,
@@ -203,6 +226,7 @@ class _Backstage:
             warden=settings.warden,
             native=settings.native(),
             max_line=settings.max_line,
+            **more,
         )
         async with wire_manager as wire:
             self._wire = wire
@@ -210,24 +234,27 @@ class _Backstage:
             from .link import open_link
 
             try:
-                async with open_link(wire, known, settings.probe_seconds, self._on_list_changed) as link:
-                    self._eras[self._entry.name] = link.era
+                era = "legacy" if wire.legacy_only else None if known == OLDER else known
+                async with open_link(wire, era, settings.probe_seconds, self._on_list_changed) as link:
+                    self._eras[self._entry.name] = OLDER if more else link.era
                     self._link = link
+                    self._failure = None  # of a first attempt
                     wire.graceful = True
                     self._word.set()
                     await link.hold(self._closing)
             except Refused as refused:
                 if refused.died_of_probe:
-                    return False
+                    return "legacy"
                 # It may be another program than the one that was met: the next attempt asks anew.
-                self._eras.pop(self._entry.name, None)
-                self._failure = _failure_of(wire, refused, self._scrub)
+                self._fail(_failure_of(wire, refused, self._scrub))
+                if wire.not_streamable and self._entry.type is None:
+                    return OLDER
             except Exception as error:
                 # A defect is the reason, not the end of the server that follows from it.
                 if not isinstance(cause := _leaf(error), _KNOWN):
                     wire.lose(_words_of(cause))
                 raise
-        return True
+        return None
 
 
 def scrubber(secrets: set[str]) -> Callable[[str], str]:
@@ -269,10 +296,11 @@ def _failure_of(wire: Wire | None, error: Exception, scrub: Callable[[str], str]
     """The one place where an exception becomes a reason."""
     reason = _words_of(error)
     tail, needs_auth = "", isinstance(error, HttpRefused) and error.needs_auth
+    later = error.retry_after if isinstance(error, HttpRefused | Refused) else None
     if wire is not None:
         tail, needs_auth = wire.stderr_tail(), needs_auth or wire.needs_auth
         if wire.lost.is_set():
             reason = wire.reason
         elif words := wire.last_words():
             reason = f"{reason}: {words}"
-    return ConnectionFailed(one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth)
+    return ConnectionFailed(one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth, retry_after=later)

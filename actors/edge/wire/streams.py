@@ -1,8 +1,7 @@
-"""Wires over the SDK's own message streams: servers in memory, and servers over HTTP.
+"""Wires over the SDK's own message streams: servers in memory.
 
-The streams tell little of a failure: the SDK logs what happened and closes them. So each wire here has a place of its own that
-sees the cause: for a server in memory the task that runs it, for HTTP the transport under the client, which sees every status
-and every network error before the SDK makes one and the same error of them all.
+The streams tell little of a failure: the SDK logs what happened and closes them. So the wire here has a place of its own that
+sees the cause: the task that runs the server.
 """
 
 from __future__ import annotations
@@ -14,22 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from .wire import HttpRefused, Launch, Wire
+from .wire import Wire
 
 if TYPE_CHECKING:
-    import httpx2
     from mcp.shared.dispatcher import Dispatcher
 
-__all__ = ["StreamWire", "open_http", "open_memory"]
+__all__ = ["StreamWire", "open_memory"]
 
 MEMORY_GRACE = 2.0
 """Seconds an in-memory server has to leave after its streams ended."""
-
-HTTP_TIMEOUT = 30.0
-"""Seconds to connect and to send a request over HTTP."""
-
-HTTP_READ_TIMEOUT = 300.0
-"""Seconds between two pieces of an answer over HTTP; a call's own deadline is its caller's."""
 
 
 class StreamWire(Wire):
@@ -93,101 +85,3 @@ def _leaf(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-@asynccontextmanager
-async def open_http(launch: Launch, scrub: Callable[[str], str], *, sse: bool) -> AsyncIterator[Wire]:
-    """Connect over streamable HTTP, or the older SSE transport, with the SDK's clients.
-
-    Args:
-        launch: with a ``url``.
-        scrub: removes secrets from a text.
-        sse: whether to use the older transport.
-
-    Raises:
-        HttpRefused: on entering: the first request failed (SSE; streamable HTTP fails in the handshake).
-        Exception: what the SDK raises, possibly in groups.
-    """
-    import httpx2
-    from mcp.client.sse import sse_client
-    from mcp.client.streamable_http import streamable_http_client
-
-    assert launch.url is not None
-    causes = _Causes()
-
-    class Watched(httpx2.AsyncBaseTransport):
-        def __init__(self) -> None:
-            self._inner = httpx2.AsyncHTTPTransport()
-
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            try:
-                response = await self._inner.handle_async_request(request)
-            except httpx2.TransportError as error:
-                causes.failed(error)
-                raise
-            causes.answered(request.method, response.status_code)
-            return response
-
-        async def aclose(self) -> None:
-            await self._inner.aclose()
-
-    def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            transport=Watched(),
-            headers=dict(launch.headers),
-            timeout=timeout or httpx2.Timeout(HTTP_TIMEOUT, read=HTTP_READ_TIMEOUT),
-            auth=auth,
-        )
-
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            if sse:
-                streams = await stack.enter_async_context(sse_client(launch.url, httpx_client_factory=client))
-            else:
-                http = await stack.enter_async_context(client())
-                streams = await stack.enter_async_context(streamable_http_client(launch.url, http_client=http))
-        except Exception as error:
-            if not causes.text:
-                raise
-            raise HttpRefused(scrub(causes.text), causes.needs_auth) from error
-        wire = StreamWire(scrub, *streams)
-        causes.tell(wire)
-        yield wire
-
-
-class _Causes:
-    """The last thing that went wrong over HTTP, in words."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.needs_auth = False
-        self._wire: StreamWire | None = None
-
-    def tell(self, wire: StreamWire) -> None:
-        self._wire = wire
-
-    def failed(self, error: httpx2.TransportError) -> None:
-        kind = type(error).__name__
-        self._set(f"the request failed: {kind}: {error}" if str(error) else f"the request failed: {kind}")
-
-    def answered(self, method: str, status: int) -> None:
-        if status < 400:
-            self._set("")
-        elif not (method in ("GET", "DELETE") and status == 405):  # it just has no such stream, or no sessions
-            self.needs_auth = status == 401
-            self._set(f"HTTP {status} {_phrase(status)}".strip() + (": it wants a login" if self.needs_auth else ""))
-
-    def _set(self, text: str) -> None:
-        self.text = text
-        if self._wire is not None:
-            self._wire.cause = text
-            self._wire.needs_auth = self.needs_auth
-
-
-def _phrase(status: int) -> str:
-    from http import HTTPStatus
-
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""

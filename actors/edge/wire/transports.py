@@ -9,10 +9,11 @@ from contextlib import AbstractAsyncContextManager
 
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
+from ..remote.opening import open_remote
 from .lines import DEFAULT_MAX_LINE
 from .spawn import Handover
 from .stdio import open_stdio
-from .streams import open_http, open_memory
+from .streams import open_memory
 from .wire import Launch, Wire
 
 __all__ = ["TESTED_SDK", "native_is_tested", "open_wire"]
@@ -35,6 +36,7 @@ def open_wire(
     warden: Handover | None = None,
     native: bool = True,
     max_line: int = DEFAULT_MAX_LINE,
+    older: bool = False,
 ) -> AbstractAsyncContextManager[Wire]:
     """Choose and open the transport of an entry.
 
@@ -44,15 +46,16 @@ def open_wire(
         scrub: removes secrets from a text.
         warden: has a reaper forked for each process (but on Windows); None: one for this connection alone.
         native: our dispatcher over stdio, or the SDK's, as always on Windows.
-        max_line: longest message over stdio, in bytes.
+        max_line: longest message, in bytes.
+        older: over the older HTTP transport, where the entry leaves that open.
 
     Raises:
         SpawnFailed: on entering: a process could not be started.
-        Exception: whatever an HTTP client raises; possibly in groups.
+        HttpRefused: on entering: there is no such connection.
     """
     kind = transport_kind(entry)
     if kind == "memory":
         return open_memory(entry.server, scrub)
     if launch.url is not None:
-        return open_http(launch, scrub, sse=kind == "sse")
+        return open_remote(launch, scrub, older=older or kind == "sse", max_message=max_line)
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)

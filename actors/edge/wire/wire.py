@@ -27,10 +27,19 @@ class Launch(Protocol):
 
 
 class HttpRefused(Exception):
-    """A server refused the connection itself; the message is one line."""
+    """A server refused the connection itself; the message is one line.
+
+    Args:
+        reason: that line.
+        needs_auth: it wants a login.
+
+    Attributes:
+        retry_after: seconds it asks us to wait, or None.
+    """
 
     def __init__(self, reason: str, needs_auth: bool) -> None:
         self.needs_auth = needs_auth
+        self.retry_after: float | None = None
         super().__init__(reason)
 
 
@@ -39,10 +48,12 @@ class Refused(Exception):
 
     Args:
         died_of_probe: the server read a ``server/discover``, and then ended.
+        retry_after: seconds it asks us to wait, or None.
     """
 
-    def __init__(self, reason: str, died_of_probe: bool = False) -> None:
+    def __init__(self, reason: str, died_of_probe: bool = False, retry_after: float | None = None) -> None:
         self.died_of_probe = died_of_probe
+        self.retry_after = retry_after
         super().__init__(reason)
 
 
@@ -56,6 +67,9 @@ class Wire:
         pid: of the server process, or None.
         lost: set when it ended by itself; `reason` is then one line, scrubbed.
         needs_auth: it was refused for want of a login.
+        renew: only the session has ended: a new connection may be made at once.
+        legacy_only: it can only be shaken hands with in the way of before 2026-07-28.
+        not_streamable: its peer may be one of the older HTTP transport.
         graceful: whether leaving it gives a process the time to end by itself.
     """
 
@@ -66,6 +80,9 @@ class Wire:
         self.lost = trio.Event()
         self.reason = ""
         self.needs_auth = False
+        self.renew = False
+        self.legacy_only = False
+        self.not_streamable = False
         self.graceful = False
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
@@ -81,6 +98,10 @@ class Wire:
         if not self.lost.is_set():
             self.reason = one_line(self.scrub(reason))
             self.lost.set()
+
+    def idle_since(self) -> float | None:
+        """The trio clock time since which nothing was heard, and nobody waits; None when it notices its end by itself."""
+        return None
 
     def dispatcher_ended(self) -> None:
         """The dispatcher's ``run`` returned; a wire that has no better source of its end takes this for it."""

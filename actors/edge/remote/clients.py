@@ -1,0 +1,96 @@
+"""The HTTP clients of one server: two, so that calls cannot take the last connection from what keeps the server in order.
+
+Each is an ``httpx2.AsyncClient`` of its own limits. They read the environment: ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``
+and ``NO_PROXY``; ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` for certificates; TLS is always verified. No transport of our own is
+given, as the client would then leave the proxies out. Cookies are shared: a balancer in front of a server may go by them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import ssl
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import frozen
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["CALLS_AT_ONCE", "CONNECT_SECONDS", "Clients", "open_clients"]
+
+CONNECT_SECONDS = 30.0
+"""To reach a server. Nothing else of a request is limited here: its caller's deadline is the limit."""
+
+CALLS_AT_ONCE = 100
+"""Connections for calls; calls beyond wait for one, by their own deadlines."""
+
+_CONTROL_AT_ONCE = 16
+_KEPT = 8
+_CLOSE_SECONDS = 1.0
+
+
+@frozen
+class Clients:
+    """Args:
+    calls: for tools/call.
+    control: for everything else.
+    """
+
+    calls: httpx2.AsyncClient
+    control: httpx2.AsyncClient
+
+
+@asynccontextmanager
+async def open_clients(headers: Mapping[str, str]) -> AsyncIterator[Clients]:
+    """Make the clients of one server; leaving closes their connections, within a second.
+
+    Args:
+        headers: sent with each request.
+
+    Raises:
+        OSError: the certificates that the environment names cannot be read.
+        ValueError: a proxy that it names is none.
+    """
+    if "httpx2" not in sys.modules:
+        await trio.to_thread.run_sync(_import_httpx)
+    import httpx2
+
+    verify = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    cookies = CookieJar()
+
+    def client(most: int) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=dict(headers),
+            cookies=cookies,
+            verify=verify,
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=_KEPT),
+            follow_redirects=False,
+        )
+
+    clients = Clients(client(CALLS_AT_ONCE), client(_CONTROL_AT_ONCE))
+    try:
+        yield clients
+    finally:
+        for each in (clients.calls, clients.control):
+            with trio.move_on_after(_CLOSE_SECONDS, shield=True):
+                await each.aclose()
+
+
+def _import_httpx() -> None:
+    import httpcore2  # noqa: F401
+    import httpx2  # noqa: F401
+
+
+@functools.cache
+def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Made once for each state of the environment: reading a system's certificates takes tens of milliseconds."""
+    import httpx2
+
+    return httpx2.create_ssl_context()

@@ -1,0 +1,461 @@
+"""`Conversation`: what both HTTP transports have in common, as the ``mcp`` SDK's `Dispatcher` protocol, native to trio.
+
+Theory of operation. Above is a `ClientSession`; below, each message is a request of HTTP, with a task of its own in the
+nursery of `run`. A caller waits on a one-shot cell (`Call`), so it is freed in the step in which its scope is cancelled,
+whatever the network does; its task is cancelled too, which closes the response and gives the connection back. So a call that is
+cancelled or out of time holds no connection, and a message that hangs holds up no other one.
+
+    an exchange is  begun      cancelling its caller cancels its task; in the eras before 2026-07-28 the server is told as well
+                    settled    by a response on any stream, a refusal, or the loss of the connection: whatever is first
+
+What goes out without a caller (notices that a call was cancelled, answers to the server's requests) is carried by a few
+couriers, each message within `NOTE_SECONDS`, from a queue that drops its oldest.
+
+The connection is lost (`lose`) by a refused, reset or broken request, by a 401, and by the end of the session; then all that is
+pending is settled in the same step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import trio
+from attrs import define, field
+from mcp.shared.dispatcher import (
+    CallOptions,
+    OnNotify,
+    OnNotifyIntercept,
+    OnRequest,
+    as_request_id,
+    coerce_request_id,
+    run_notify_intercept,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import (
+    cancelled_request_id_from_params,
+    handler_exception_to_error_data,
+    progress_token_from_params,
+)
+from mcp.shared.transport_context import TransportContext
+from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
+from opentelemetry.propagate import inject
+from opentelemetry.trace import INVALID_SPAN, get_current_span
+
+from ..wire.inbound import InboundContext
+from ..wire.rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite
+
+__all__ = ["Conversation", "Exchange"]
+
+COURIERS = 4
+NOTE_SECONDS = 5.0
+"""Within which a server takes a message that nobody waits for."""
+
+MAX_NOTES = 1024
+MAX_NOTICES = 1024
+MAX_INBOUND = 64
+
+_FAILED = ErrorData(code=INTERNAL_ERROR, message="see Exchange.failure")
+_LIST_CHANGED = "notifications/tools/list_changed"
+
+
+class _Context(InboundContext):
+    transport = TransportContext(kind="streamable-http", can_send_request=True)
+
+
+@define(eq=False)
+class Exchange:
+    """One request on its way.
+
+    Args:
+        id: as the server sees it.
+        method: of JSON-RPC.
+        body: the message.
+        headers: of this message alone.
+        call: what its caller waits on.
+        scope: of its task.
+        failure: why there will be no response.
+    """
+
+    id: Any
+    method: str
+    body: bytes
+    headers: Mapping[str, str]
+    call: Call
+    scope: trio.CancelScope = field(factory=trio.CancelScope)
+    failure: MCPError | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether its caller has what it waits for."""
+        return self.call.outcome is not None
+
+    def fail(self, failure: MCPError) -> None:
+        """There will be no response; the first outcome stays."""
+        if not self.settled:
+            self.failure = failure
+            self.call.settle(_FAILED)
+
+
+class Conversation(ABC):
+    """The base of a dispatcher over HTTP.
+
+    Args:
+        on_list_changed: called, never waiting, for each tools/list_changed that no subscription took.
+        on_lost: called once, when it ended by itself.
+
+    Attributes:
+        heard: trio clock time at which the server was heard last.
+        closed: everything pending is settled, and nothing more can be sent.
+    """
+
+    def __init__(self, on_list_changed: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        self.heard = trio.current_time()
+        self.closed = trio.Event()
+        self._on_list_changed = on_list_changed
+        self._on_lost = on_lost
+        self._next_id = 0
+        self._pending: dict[Any, Exchange] = {}
+        self._inbound: dict[Any, InboundContext] = {}
+        self._notes: deque[bytes] = deque(maxlen=MAX_NOTES)
+        self._noted = trio.lowlevel.ParkingLot()
+        self._notices: deque[tuple[str, dict[str, Any] | None]] = deque(maxlen=MAX_NOTICES)
+        self._noticed = trio.lowlevel.ParkingLot()
+        self._on_request: OnRequest | None = None
+        self._intercept: OnNotifyIntercept | None = None
+        self._nursery: trio.Nursery | None = None
+
+    # ── what a transport fills in ────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    async def _carry(self, exchange: Exchange) -> None:
+        """Send a request, and take what comes back with it. Runs in its own task, which its scope cancels."""
+
+    @abstractmethod
+    async def _deliver(self, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send a message that has no response. Raises nothing."""
+
+    @abstractmethod
+    async def _background(self) -> None:
+        """What runs beside; returns when there is nothing to do."""
+
+    @abstractmethod
+    def _stamp(self, method: str, headers: Mapping[str, str]) -> None:
+        """A message of this method is about to be sent."""
+
+    def _tells_of_cancelling(self) -> bool:
+        """Whether the server is told that a call was cancelled; else the end of its stream says so."""
+        return True
+
+    # ── what the session asks ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send a request and wait for its result, in the caller's task.
+
+        Args:
+            method, params: as in JSON-RPC.
+            opts: ``request_id``, ``timeout`` (seconds), ``cancel_on_abandon``, ``on_progress``, ``headers``.
+
+        Returns:
+            The result object, as received.
+
+        Raises:
+            ConnectionClosed: the connection is lost, or was before.
+            HttpFailed: it got no answer of JSON-RPC, and the connection is well.
+            MCPError: the server's error; ``REQUEST_TIMEOUT``; or a response that is none.
+            ValueError: the ``request_id`` is in flight, or the parameters cannot be written as JSON.
+        """
+        await trio.lowlevel.checkpoint()
+        if self.closed.is_set() or self._nursery is None:
+            raise ConnectionClosed
+        opts = opts or {}
+        timeout = opts.get("timeout")
+        if timeout is None:
+            return await self._request(method, params, opts)
+        with trio.move_on_after(timeout):
+            return await self._request(method, params, opts)
+        raise MCPError(code=REQUEST_TIMEOUT, message=f"Request {method!r} timed out")
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Send a notification; dropped when the connection is lost. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        headers = (opts or {}).get("headers") or {}
+        self._stamp(method, headers)
+        await self._notify(method, encode(message), headers)
+
+    async def _notify(self, method: str, body: bytes, headers: Mapping[str, str]) -> None:
+        self._note(body)
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: Any = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Converse until it is lost; settles everything pending before it returns. Once only."""
+        self._on_request = on_request
+        self._intercept = on_notify_intercept
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                for _ in range(COURIERS):
+                    nursery.start_soon(self._courier)
+                nursery.start_soon(self._notify_loop, on_notify)
+                nursery.start_soon(self._background)
+                task_status.started()
+                await self.closed.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            self.shut()
+
+    def shut(self) -> None:
+        """End it from outside: settle everything pending, in this step, and let `run` return. Idempotent."""
+        if self.closed.is_set():
+            return
+        self.closed.set()
+        for exchange in self._pending.values():
+            exchange.call.settle(CLOSED)
+        self._pending.clear()
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+    def lose(self) -> None:
+        """It ended by itself."""
+        if not self.closed.is_set():
+            self._on_lost()
+            self.shut()
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return any(exchange.method != "subscriptions/listen" for exchange in self._pending.values())
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _request(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions) -> dict[str, Any]:
+        wire_id, key = self._identify(opts)
+        call = Call(opts.get("on_progress"))
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": wire_id, "method": method}
+        if params := _with_meta(params, None if call.on_progress is None else wire_id):
+            message["params"] = params
+        headers = opts.get("headers") or {}
+        exchange = Exchange(wire_id, method, encode(message), headers, call)
+        self._stamp(method, headers)
+        self._pending[key] = exchange
+        assert self._nursery is not None
+        self._nursery.start_soon(self._exchange, exchange)
+        try:
+            outcome = await call.wait()
+        except trio.Cancelled:
+            exchange.scope.cancel()
+            if call.outcome is None and opts.get("cancel_on_abandon", True) and self._tells_of_cancelling():
+                cancel = {"requestId": wire_id, "reason": "the caller gave up"}
+                self._note(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
+            raise
+        finally:
+            if self._pending.get(key) is exchange:
+                del self._pending[key]
+        if isinstance(outcome, dict):
+            return outcome
+        if outcome is CLOSED:
+            raise ConnectionClosed
+        if outcome is _FAILED:
+            assert exchange.failure is not None
+            raise exchange.failure
+        raise MCPError(code=outcome.code, message=outcome.message, data=outcome.data)
+
+    async def _exchange(self, exchange: Exchange) -> None:
+        with exchange.scope:
+            await self._guarded(lambda: self._carry(exchange))
+            return
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """A defect in one message must not end the others."""
+        try:
+            await work()
+        except Exception:
+            LOG.exception("a message over HTTP could not be handled")
+
+    def _identify(self, opts: CallOptions) -> tuple[Any, Any]:
+        supplied = opts.get("request_id")
+        if supplied is not None:
+            key = coerce_request_id(supplied)
+            if key in self._pending:
+                raise ValueError(f"request id {supplied!r} is already in flight")
+            return supplied, key
+        self._next_id += 1
+        while self._next_id in self._pending:
+            self._next_id += 1
+        return self._next_id, self._next_id
+
+    # ── messages nobody waits for ────────────────────────────────────────────────────────────────────────────────────
+
+    def _note(self, body: bytes) -> None:
+        self._notes.append(body)
+        self._noted.unpark()
+
+    async def _courier(self) -> None:
+        while True:
+            if not self._notes:
+                await self._noted.park()
+                continue
+            body = self._notes.popleft()
+            with trio.move_on_after(NOTE_SECONDS):
+                await self._guarded(lambda body=body: self._deliver(body, {}))  # type: ignore[misc]
+
+    # ── what comes in ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, text: bytes, exchange: Exchange | None) -> None:
+        """Take one message, or a list of them, whatever it is: nothing in it ends a stream.
+
+        Args:
+            text: as received.
+            exchange: the request whose response carried it, or None.
+        """
+        self.heard = trio.current_time()
+        try:
+            message = decode(text)
+        except ValueError as error:
+            if exchange is not None:
+                exchange.fail(_invalid(f"its response is not valid JSON ({error})"))
+            return
+        for each in message if isinstance(message, list) else (message,):
+            try:
+                self._take_one(each, exchange)
+            except Exception:
+                LOG.exception("a message could not be taken and is dropped: %r", text[:200])
+
+    def _take_one(self, message: Any, exchange: Exchange | None) -> None:
+        if type(message) is not dict or message.get("jsonrpc") != "2.0":
+            return
+        method, params = message.get("method"), message.get("params")
+        if isinstance(method, str) and (params is None or type(params) is dict):
+            request_id = as_request_id(message.get("id"))
+            if request_id is None:
+                self._on_notification(method, params)
+            else:
+                self._on_inbound(request_id, method, params)
+        elif "result" in message or "error" in message:
+            self._on_response(message, exchange)
+
+    def _on_response(self, message: dict[str, Any], exchange: Exchange | None) -> None:
+        request_id = as_request_id(message.get("id"))
+        if request_id is not None:
+            exchange = self._pending.get(coerce_request_id(request_id))
+        elif "error" not in message:
+            return  # an error without an id is of the request that it answers
+        if exchange is None:
+            return  # unknown, or late: its caller gave up
+        result = message.get("result")
+        if type(result) is dict:
+            exchange.call.settle(result)
+        elif "error" in message:
+            exchange.call.settle(error_data(message["error"]))
+        else:
+            what = "null" if result is None else f"a {type(result).__name__}"
+            exchange.fail(_invalid(f"its result is {what}, not an object"))
+
+    def _on_notification(self, method: str, params: dict[str, Any] | None) -> None:
+        if method == "notifications/progress":
+            self._on_progress(params or {})
+        elif method == "notifications/cancelled":
+            cancelled = cancelled_request_id_from_params(params)
+            if cancelled is not None and (inbound := self._inbound.get(coerce_request_id(cancelled))) is not None:
+                inbound.cancel()
+        if run_notify_intercept(self._intercept, method, params):
+            return
+        if method == _LIST_CHANGED:
+            self._on_list_changed()
+            return
+        self._notices.append((method, params))
+        self._noticed.unpark()
+
+    def _on_progress(self, params: dict[str, Any]) -> None:
+        token = as_request_id(params.get("progressToken"))
+        exchange = None if token is None else self._pending.get(coerce_request_id(token))
+        progress = finite(params.get("progress"))
+        if exchange is not None and progress is not None:
+            message = params.get("message")
+            exchange.call.tell(progress, finite(params.get("total")), message if isinstance(message, str) else None)
+
+    async def _notify_loop(self, on_notify: OnNotify) -> None:
+        while True:
+            if not self._notices:
+                await self._noticed.park()
+                continue
+            method, params = self._notices.popleft()
+            try:
+                await on_notify(_Context(self, None, None), method, params)
+            except Exception:
+                LOG.exception("the handler of notification %r raised", method)
+            await trio.lowlevel.checkpoint()
+
+    # ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _on_inbound(self, request_id: Any, method: str, params: dict[str, Any] | None) -> None:
+        if self._nursery is None or self.closed.is_set():
+            return
+        if len(self._inbound) >= MAX_INBOUND:
+            self._answer(request_id, "error", {"code": INTERNAL_ERROR, "message": "too many requests at once"})
+            return
+        context = _Context(self, request_id, progress_token_from_params(params))
+        self._inbound[coerce_request_id(request_id)] = context
+        self._nursery.start_soon(self._handle, context, method, params)
+
+    async def _handle(self, context: InboundContext, method: str, params: dict[str, Any] | None) -> None:
+        assert self._on_request is not None
+        kind = "error"
+        answer: Any
+        with context.scope:
+            try:
+                answer = await self._on_request(context, method, params)
+                kind = "result"
+            except Exception as error:
+                data = handler_exception_to_error_data(error)
+                if data is None:
+                    LOG.exception("the handler of request %r raised", method)
+                    data = ErrorData(code=0, message=str(error))
+                answer = data.model_dump(mode="json", exclude_none=True)
+            finally:
+                context.close()
+                key = coerce_request_id(context.request_id)
+                if self._inbound.get(key) is context:
+                    del self._inbound[key]
+            if not context.cancelled:
+                self._answer(context.request_id, kind, answer)
+
+    def _answer(self, request_id: Any, kind: str, answer: Any) -> None:
+        try:
+            self._note(encode({"jsonrpc": "2.0", "id": request_id, kind: answer}))
+        except ValueError as error:
+            failure = {"code": INTERNAL_ERROR, "message": str(error)}
+            self._note(encode({"jsonrpc": "2.0", "id": request_id, "error": failure}))
+
+
+def _invalid(why: str) -> MCPError:
+    return MCPError(code=INTERNAL_ERROR, message=f"invalid response: {why}")
+
+
+def _with_meta(params: Mapping[str, Any] | None, token: Any) -> Mapping[str, Any] | None:
+    """The parameters with the progress token and the caller's trace context (SEP-414) in ``_meta``, where there are any."""
+    traced = get_current_span() is not INVALID_SPAN
+    if token is None and not traced:
+        return params
+    params = dict(params or {})
+    meta = dict(params.get("_meta") or {})
+    if token is not None:
+        meta["progressToken"] = token
+    if traced:
+        inject(meta)
+    if meta:
+        params["_meta"] = meta
+    return params

@@ -1,0 +1,39 @@
+"""What becomes of a request that HTTP itself failed, for whoever asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR
+
+from .meaning import Meaning
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["HttpFailed", "words_of"]
+
+
+class HttpFailed(MCPError):
+    """A request got no JSON-RPC answer, for a reason that its message says in one line.
+
+    Args:
+        reason: that line.
+        meaning: of the status that it was refused with, or None.
+    """
+
+    def __init__(self, reason: str, meaning: Meaning | None = None) -> None:
+        super().__init__(code=INTERNAL_ERROR, message=reason)
+        self.reason = reason
+        self.meaning = meaning
+
+
+def words_of(error: httpx2.RequestError | httpx2.InvalidURL, url: str) -> str:
+    """A network error in one line; of the URL only host and port, as the rest may hold a secret."""
+    parts = urlsplit(url)
+    where = parts.netloc.rpartition("@")[2] or "the server"
+    said = " ".join(str(error).split())
+    kind = type(error).__name__
+    return f"the request to {where} failed: {kind}: {said}" if said else f"the request to {where} failed: {kind}"

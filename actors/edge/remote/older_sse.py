@@ -1,0 +1,155 @@
+"""`OlderSse`: the HTTP+SSE transport of 2024-11-05. One GET stream brings all that the server says, responses too; what is said
+to it is POSTed to the endpoint that the stream names first.
+
+The end of the stream is the end of the connection. A POST that is refused fails its request; one that hangs holds up no other,
+and its request is answered all the same if the response comes over the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+import trio
+
+from ..wire.rpc import LOG
+from ..wire.wire import HttpRefused
+from . import bodies
+from .clients import Clients
+from .conversation import Conversation, Exchange
+from .endpoint import Endpoint
+from .failures import HttpFailed, words_of
+from .wire import RemoteWire
+
+__all__ = ["OlderSse", "open_stream"]
+
+ENDPOINT_SECONDS = 15.0
+"""Within which the stream names its endpoint."""
+
+
+@asynccontextmanager
+async def open_stream(
+    wire: RemoteWire, url: str, clients: Clients, *, max_message: int
+) -> AsyncIterator[tuple[AsyncIterator[Any], str]]:
+    """Open the stream; yields its events and the URL to POST to.
+
+    Raises:
+        HttpRefused: there is no such stream at that URL, or it names no endpoint.
+    """
+    endpoint = Endpoint(url)
+    refused: HttpRefused | None = None
+    try:
+        async with endpoint.get(clients.control) as response:
+            if response.status_code >= 300 or not bodies.is_events(response):
+                refused = _no_stream(wire, response)
+            else:
+                events = _events(response, max_message)
+                async with aclosing(events):
+                    to = await _endpoint_of(events, url)
+                    if to is None:
+                        refused = HttpRefused("the event stream names no endpoint", False)
+                    else:
+                        yield events, to
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        refused = HttpRefused(words_of(error, url), False)
+    if refused is not None:
+        raise refused
+
+
+def _no_stream(wire: RemoteWire, response: httpx2.Response) -> HttpRefused:
+    if response.status_code < 300:
+        return HttpRefused(f"HTTP {response.status_code} without an event stream", False)
+    meaning = wire.refuse(response)
+    refused = HttpRefused(str(meaning), meaning.wants_login(handshake=True))
+    refused.retry_after = meaning.retry_after
+    return refused
+
+
+async def _events(response: httpx2.Response, most: int) -> AsyncIterator[Any]:
+    async for event in httpx2.EventSource(response, max_event_size=most):
+        yield event
+
+
+async def _endpoint_of(events: AsyncIterator[Any], url: str) -> str | None:
+    """The endpoint that the stream names; None when it ends or takes too long, or names one elsewhere."""
+    with trio.move_on_after(ENDPOINT_SECONDS):
+        async for event in events:
+            if event.event == "endpoint":
+                to, here = urljoin(url, event.data.strip()), urlsplit(url)
+                there = urlsplit(to)
+                return to if (here.scheme, here.netloc) == (there.scheme, there.netloc) else None
+    return None
+
+
+class OlderSse(Conversation):
+    """A dispatcher over HTTP+SSE.
+
+    Args:
+        wire: told of the loss.
+        events: of the open stream, past its endpoint.
+        url: to POST to.
+        clients: to use.
+        on_list_changed: called, never waiting, when the tool list may have changed.
+    """
+
+    def __init__(
+        self,
+        wire: RemoteWire,
+        events: AsyncIterator[Any],
+        url: str,
+        clients: Clients,
+        on_list_changed: Callable[[], None],
+    ) -> None:
+        super().__init__(on_list_changed, lambda: wire.lose("the connection was lost"))
+        self._wire = wire
+        self._events = events
+        self._url = url
+        self._endpoint = Endpoint(url)
+        self._clients = clients
+
+    def _stamp(self, method: str, headers: Mapping[str, str]) -> None:
+        self._endpoint.stamp(method, headers)
+
+    async def _background(self) -> None:
+        try:
+            async for event in self._events:
+                if event.event == "message" and event.data:
+                    self._take(event.data.encode(), None)
+                self.heard = trio.current_time()
+            self._wire.lose("the server closed the event stream")
+        except httpx2.TransportError as error:
+            self._wire.lose(words_of(error, self._url))
+
+    async def _carry(self, exchange: Exchange) -> None:
+        client = self._clients.calls if exchange.method == "tools/call" else self._clients.control
+        try:
+            async with self._endpoint.post(client, exchange.body, exchange.headers) as response:
+                if response.status_code < 300:
+                    self._wire.handshaken = True
+                    await bodies.drain(response)
+                else:
+                    exchange.fail(self._refused(response))
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            self._wire.lose(words_of(error, self._url))
+
+    def _refused(self, response: httpx2.Response) -> HttpFailed:
+        meaning = self._wire.refuse(response)
+        if response.status_code == 404:
+            self._wire.lose("the session has ended: HTTP 404", renew=True)
+        return HttpFailed(str(meaning), meaning)
+
+    async def _notify(self, method: str, body: bytes, headers: Mapping[str, str]) -> None:
+        self._note(body)
+
+    async def _deliver(self, body: bytes, headers: Mapping[str, str]) -> None:
+        try:
+            async with self._endpoint.post(self._clients.control, body, headers) as response:
+                if response.status_code < 300:
+                    await bodies.drain(response)
+                else:
+                    LOG.info("a message was not taken: %s", self._refused(response).reason)
+        except httpx2.RequestError as error:
+            self._wire.lose(words_of(error, self._url))

@@ -1,0 +1,91 @@
+"""`open_remote`: from a URL to an open wire, and back to nothing.
+
+Which transport: the one that the entry's type says. Without a type it is streamable HTTP; if ``initialize`` is answered 400,
+404 or 405 without a JSON-RPC error, the URL may be one of the older transport, and the connection is opened again over that
+(specification 2026-07-28, Streamable HTTP, Backward Compatibility: HTTP+SSE). `session` does the second attempt.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import trio
+
+from ..wire.sdk import load_sdk
+from ..wire.wire import HttpRefused, Launch, Wire
+from .clients import open_clients
+from .wire import RemoteWire
+
+__all__ = ["open_remote"]
+
+DELETE_SECONDS = 2.0
+"""Within which a server takes leave of a session."""
+
+
+@asynccontextmanager
+async def open_remote(
+    launch: Launch, scrub: Callable[[str], str], *, older: bool, max_message: int
+) -> AsyncIterator[Wire]:
+    """Open a wire to a URL. Leaving it ends the session and closes all connections, within a few seconds.
+
+    Args:
+        launch: with a ``url``.
+        scrub: removes secrets from a text.
+        older: over HTTP+SSE.
+        max_message: longest message accepted, in bytes.
+
+    Raises:
+        HttpRefused: on entering: the environment names certificates or a proxy that cannot be used, or there is no event stream
+            (HTTP+SSE; streamable HTTP fails in the handshake).
+    """
+    await load_sdk()
+    # The SDK and httpx2 are there only now: neither is imported by who does not connect to anything.
+    from .endpoint import Endpoint
+
+    assert launch.url is not None
+    wire = RemoteWire(scrub)
+    try:
+        opening = open_clients(launch.headers)
+        clients = await opening.__aenter__()
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise HttpRefused(f"proxies or certificates of the environment cannot be used: {scrub(said)}", False) from None
+    try:
+        if older:
+            from .older_sse import OlderSse, open_stream
+
+            wire.legacy_only = True
+            async with open_stream(wire, launch.url, clients, max_message=max_message) as (events, to):
+                wire.make = functools.partial(OlderSse, wire, events, to, clients)
+                yield wire
+        else:
+            from .streamable import StreamableHttp
+
+            endpoint = Endpoint(launch.url)
+            wire.make = functools.partial(StreamableHttp, wire, endpoint, clients, max_message=max_message)
+            try:
+                yield wire
+            finally:
+                if wire.graceful and endpoint.session is not None and (not wire.lost.is_set() or wire.renew):
+                    with trio.move_on_after(DELETE_SECONDS, shield=True):
+                        await _take_leave(endpoint, clients)
+    finally:
+        with trio.CancelScope(shield=True):  # bounded by itself
+            await opening.__aexit__(None, None, None)
+
+
+async def _take_leave(endpoint: object, clients: object) -> None:
+    import httpx2
+
+    from .clients import Clients
+    from .endpoint import Endpoint
+
+    assert isinstance(endpoint, Endpoint)
+    assert isinstance(clients, Clients)
+    try:
+        await endpoint.delete(clients.control)
+    except httpx2.RequestError as error:
+        logging.getLogger("playbill.edge").info("the session could not be ended: %s", type(error).__name__)

@@ -1,0 +1,343 @@
+"""`StreamableHttp`: streamable HTTP, in the revision of 2026-07-28 and in those before it (2025-03-26 to 2025-11-25).
+
+Theory of operation. Each request is a POST; its response is JSON, or a stream of events that ends with the response.
+
+    what comes of a POST                       then
+    JSON, or the response in the stream        its caller has it
+    a refusal (see `meaning`)                  the caller's, or the loss of the connection
+    refused, reset, closed, cut off            the connection is lost: nobody knows what the server did
+    the stream ends before the response        it is resumed after its last event, where events have ids (not in 2026-07-28)
+                                               else the caller is told; whether the server is well is asked at once, so that the
+                                               end of a server is not taken for the failure of a call
+
+In the older revisions, when the server gave a session, a GET stream brings what it says by itself. It is opened again whenever
+it ends; nothing is replayed then, so the list of tools may have changed. If nobody listens at that address any more, the server
+is gone: so the end of an idle server is noticed. In 2026-07-28 ``subscriptions/listen`` does all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import httpx2
+import trio
+from mcp.shared.exceptions import MCPError
+
+from ..wire.rpc import LOG, decode, encode
+from . import bodies
+from .clients import Clients
+from .conversation import Conversation, Exchange
+from .endpoint import Endpoint, redirects_to
+from .failures import HttpFailed, words_of
+from .meaning import ends_session
+from .wire import RemoteWire
+
+__all__ = ["StreamableHttp"]
+
+INITIALIZED_SECONDS = 3.0
+"""How long the others wait for ``notifications/initialized`` to be taken; some servers never do."""
+
+INITIALIZED_MOST = 30.0
+
+RESUME_FIRST, RESUME_MOST = 0.5, 30.0
+"""Seconds before a stream is opened again, unless the server says how long."""
+
+RESUMES = 5
+"""Attempts in a row that bring nothing before a response is given up."""
+
+PROBE_SECONDS = 5.0
+"""Within which a server whose stream broke off shows that it is well."""
+
+_OLDER = frozenset({400, 404, 405})
+"""A first POST answered so may have met a server of the older transport (Backward Compatibility, HTTP+SSE)."""
+
+
+class StreamableHttp(Conversation):
+    """A dispatcher over streamable HTTP.
+
+    Args:
+        wire: told of the loss.
+        endpoint: where to.
+        clients: to use.
+        on_list_changed: called, never waiting, when the tool list may have changed.
+        max_message: longest message accepted, in bytes.
+    """
+
+    def __init__(
+        self,
+        wire: RemoteWire,
+        endpoint: Endpoint,
+        clients: Clients,
+        on_list_changed: Callable[[], None],
+        *,
+        max_message: int,
+    ) -> None:
+        super().__init__(on_list_changed, lambda: wire.lose("the connection was lost"))
+        self._wire = wire
+        self._endpoint = endpoint
+        self._clients = clients
+        self._max_message = max_message
+        self._initialized = trio.Event()
+        self._probed: trio.Event | None = None
+
+    def _stamp(self, method: str, headers: Mapping[str, str]) -> None:
+        self._endpoint.stamp(method, headers)
+
+    def _tells_of_cancelling(self) -> bool:
+        return not self._endpoint.modern
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _carry(self, exchange: Exchange) -> None:
+        client = self._clients.calls if exchange.method == "tools/call" else self._clients.control
+        try:
+            async with self._endpoint.post(client, exchange.body, exchange.headers) as response:
+                await self._answered(exchange, response)
+        except bodies.TooLarge:
+            exchange.fail(self._too_long())
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            self._broke(error)
+        except (httpx2.RequestError, httpx2.StreamError) as error:
+            exchange.fail(HttpFailed(words_of(error, self._endpoint.url)))  # type: ignore[arg-type]
+        finally:
+            if not exchange.settled:  # a defect, or our own end
+                exchange.fail(HttpFailed("the request got no answer"))
+
+    def _broke(self, error: httpx2.RequestError | httpx2.InvalidURL) -> None:
+        self._wire.lose(words_of(error, self._endpoint.url))
+
+    def _too_long(self) -> MCPError:
+        return HttpFailed(f"invalid response: it is longer than {self._max_message} bytes")
+
+    async def _answered(self, exchange: Exchange, response: httpx2.Response) -> None:
+        self.heard = trio.current_time()
+        if not 200 <= response.status_code < 300:
+            await self._refused(exchange, response)
+            return
+        self._wire.handshaken = True
+        if exchange.method == "initialize":
+            self._endpoint.session = response.headers.get("mcp-session-id") or None
+        if bodies.is_json(response):
+            self._take(await bodies.read_whole(response, self._max_message), exchange)
+            if not exchange.settled:
+                exchange.fail(HttpFailed("invalid response: it is no response to this request"))
+        elif bodies.is_events(response):
+            await self._read_answer(exchange, response)
+        else:
+            kind = response.headers.get("content-type") or "no content"
+            exchange.fail(HttpFailed(f"invalid response: HTTP {response.status_code} with {kind[:80]}"))
+
+    async def _refused(self, exchange: Exchange, response: httpx2.Response) -> None:
+        if (elsewhere := redirects_to(response)) is not None:
+            exchange.fail(
+                HttpFailed(f"HTTP {response.status_code}: not followed to {elsewhere}; if that is it, use its URL")
+            )
+            return
+        body = await bodies.excerpt(response)
+        error = _error_in(body)
+        if self._lost_by(response, body, error):
+            return
+        meaning = self._wire.refuse(response)
+        if self._wire.lost.is_set():
+            return
+        if error is not None:
+            self._take(encode({"jsonrpc": "2.0", "id": exchange.id, "error": error}), exchange)
+        elif exchange.method == "initialize" and response.status_code in _OLDER:
+            self._wire.not_streamable = True
+        exchange.fail(HttpFailed(str(meaning), meaning))
+
+    def _lost_by(self, response: httpx2.Response, body: bytes, error: dict[str, Any] | None) -> bool:
+        """Whether a refusal says that the session has ended; then it is lost."""
+        if "mcp-session-id" not in response.request.headers or self._endpoint.session is None:
+            return False
+        if not ends_session(response.status_code, error, body.decode("utf-8", "replace")):
+            return False
+        self._endpoint.session = None  # there is none to end
+        self._wire.lose(f"the session has ended: HTTP {response.status_code}", renew=True)
+        return True
+
+    # ── a response in a stream of events ─────────────────────────────────────────────────────────────────────────────
+
+    async def _read_answer(self, exchange: Exchange, response: httpx2.Response) -> None:
+        last: str | None = None
+        pause: float | None = None
+        fruitless = 0
+        while True:
+            before, why = last, "its event stream ended without a response"
+            try:
+                last, pause = await self._read_events(response, exchange, last, pause)
+            except _BrokeOff as broken:
+                last, pause, why = broken.last, broken.pause, broken.why
+            if exchange.settled:
+                return
+            fruitless = 0 if last != before else fruitless + 1
+            resumable = last is not None and not self._endpoint.modern and fruitless < RESUMES
+            if not resumable:
+                await self._ask_if_well()
+                exchange.fail(HttpFailed(why))
+                return
+            await trio.sleep(RESUME_FIRST if pause is None else pause)
+            async with self._endpoint.get(self._clients.control, last) as response:
+                if not bodies.is_events(response):
+                    exchange.fail(HttpFailed(f"{why}, and it cannot be resumed: HTTP {response.status_code}"))
+                    return
+                last, pause = await self._resumed(response, exchange, last, pause)
+                if exchange.settled:
+                    return
+                fruitless = 0 if last != before else fruitless
+
+    async def _resumed(
+        self, response: httpx2.Response, exchange: Exchange, last: str | None, pause: float | None
+    ) -> tuple[str | None, float | None]:
+        try:
+            return await self._read_events(response, exchange, last, pause)
+        except _BrokeOff as broken:
+            return broken.last, broken.pause
+
+    async def _read_events(
+        self, response: httpx2.Response, exchange: Exchange | None, last: str | None, pause: float | None
+    ) -> tuple[str | None, float | None]:
+        """Take what a stream brings, to its end or just past the response.
+
+        Returns:
+            The id of the last event, and the pause the server asked for.
+
+        Raises:
+            _BrokeOff: it broke, or is no stream of events any more.
+        """
+        try:
+            async with aclosing(_events(response, self._max_message)) as events:
+                async for event in events:
+                    last = event.id or last
+                    pause = pause if event.retry is None else min(event.retry / 1000, RESUME_MOST)
+                    if event.event == "message" and event.data:
+                        self._take(event.data.encode(), exchange)
+                    if exchange is not None and exchange.settled:
+                        with trio.move_on_after(0.5):  # to its end, so that the connection can be used again
+                            async for event in events:
+                                if event.event == "message" and event.data:
+                                    self._take(event.data.encode(), None)
+                        break
+        except httpx2.SSEError as error:
+            if exchange is not None:
+                exchange.fail(HttpFailed(f"invalid response: {' '.join(str(error).split())}"))
+        except httpx2.TransportError as error:
+            why = f"its event stream ended without a response ({words_of(error, self._endpoint.url)})"
+            raise _BrokeOff(why, last, pause) from None
+        return last, pause
+
+    async def _ask_if_well(self) -> None:
+        """Find out whether the server is still there; if not, the connection is lost. Once at a time for all that ask."""
+        if self._probed is not None:
+            await self._probed.wait()
+            return
+        self._probed = trio.Event()
+        try:
+            # Any answer does, also a refusal, so it need not be one that this revision knows.
+            body = encode({"jsonrpc": "2.0", "id": "are-you-well", "method": "ping"})
+            with trio.move_on_after(PROBE_SECONDS):
+                async with self._endpoint.post(self._clients.control, body) as response:
+                    said = await bodies.excerpt(response) if response.status_code >= 400 else b""
+                    if not self._lost_by(response, said, _error_in(said)):
+                        self._wire.refuse(response)
+        except httpx2.TransportError as error:
+            self._broke(error)
+        finally:
+            self._probed.set()
+            self._probed = None
+
+    # ── messages without a response ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _notify(self, method: str, body: bytes, headers: Mapping[str, str]) -> None:
+        if method != "notifications/initialized":
+            self._note(body)
+            return
+        assert self._nursery is not None
+        taken = trio.Event()
+
+        async def tell() -> None:
+            with trio.move_on_after(INITIALIZED_MOST):
+                await self._guarded(lambda: self._deliver(body, headers))
+            taken.set()
+
+        self._nursery.start_soon(tell)
+        with trio.move_on_after(INITIALIZED_SECONDS):
+            await taken.wait()
+        self._initialized.set()
+
+    async def _deliver(self, body: bytes, headers: Mapping[str, str]) -> None:
+        try:
+            async with self._endpoint.post(self._clients.control, body, headers) as response:
+                if response.status_code >= 400:
+                    said = await bodies.excerpt(response)
+                    if not self._lost_by(response, said, _error_in(said)):
+                        LOG.info("a message was not taken: %s", self._wire.refuse(response))
+                else:
+                    await bodies.drain(response)
+        except httpx2.TransportError as error:
+            self._broke(error)
+
+    # ── what the server says by itself, before 2026-07-28 ────────────────────────────────────────────────────────────
+
+    async def _background(self) -> None:
+        await self._initialized.wait()
+        if self._endpoint.session is not None and not self._endpoint.modern:
+            await self._guarded(self._follow)
+
+    async def _follow(self) -> None:
+        """Keep a GET stream open, for as long as the server has one to offer."""
+        delay, last, pause, before = RESUME_FIRST, None, None, False
+        while True:
+            try:
+                async with self._endpoint.get(self._clients.control, last) as response:
+                    if response.status_code >= 400:
+                        said = await bodies.excerpt(response)
+                        if self._lost_by(response, said, _error_in(said)):
+                            return
+                        meaning = self._wire.refuse(response)
+                        if response.status_code not in (429, 500, 502, 503, 504):
+                            return  # 405: it offers none
+                        delay = max(delay, meaning.retry_after or 0)
+                    elif not bodies.is_events(response):
+                        return
+                    else:
+                        if before:
+                            self._on_list_changed()
+                        before, opened, known = True, trio.current_time(), last
+                        try:
+                            last, pause = await self._read_events(response, None, last, pause)
+                        except _BrokeOff as broken:
+                            last, pause = broken.last, broken.pause
+                        if last != known or trio.current_time() - opened > RESUME_MOST:
+                            delay = RESUME_FIRST
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+                self._broke(error)
+                return
+            except httpx2.TransportError as error:
+                LOG.info("the event stream could not be opened: %s", words_of(error, self._endpoint.url))
+            await trio.sleep(max(delay, pause or 0.0))
+            delay = min(2 * delay, RESUME_MOST)
+
+
+class _BrokeOff(Exception):
+    def __init__(self, why: str, last: str | None, pause: float | None) -> None:
+        self.why = why
+        self.last = last
+        self.pause = pause
+
+
+async def _events(response: httpx2.Response, most: int) -> AsyncIterator[Any]:
+    async for event in httpx2.EventSource(response, max_event_size=most):
+        yield event
+
+
+def _error_in(body: bytes) -> dict[str, Any] | None:
+    """The JSON-RPC error in the body of a refusal, or None."""
+    try:
+        message = decode(body)
+    except ValueError:
+        return None
+    error = message.get("error") if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
+    return error if isinstance(error, dict) and isinstance(error.get("code"), int) else None

@@ -1,0 +1,80 @@
+"""The wire of a server over HTTP: how it was lost, and when it was last heard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from ..wire.wire import Wire
+from .meaning import Meaning, read_status
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.shared.dispatcher import Dispatcher
+
+    from .conversation import Conversation
+
+__all__ = ["MakeConversation", "RemoteWire"]
+
+
+class MakeConversation(Protocol):
+    """Makes the dispatcher of a wire."""
+
+    def __call__(self, on_list_changed: Callable[[], None]) -> Conversation: ...
+
+
+class RemoteWire(Wire):
+    """As `Wire`; its dispatcher is made once, by `make`.
+
+    Args:
+        scrub: takes a text and returns it without secrets.
+
+    Attributes:
+        make: set before the dispatcher is asked for.
+        handshaken: a request has been answered with success; until then a refusal is one of the connection.
+    """
+
+    def __init__(self, scrub: Callable[[str], str]) -> None:
+        super().__init__(scrub)
+        self.make: MakeConversation | None = None
+        self.handshaken = False
+        self._conversation: Conversation | None = None
+
+    def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
+        """As `Wire.dispatcher`."""
+        assert self.make is not None
+        self._conversation = self.make(on_list_changed)
+        return self._conversation
+
+    def dispatcher_ended(self) -> None:
+        """Nothing: it ends when the connection was lost, which is known better, or when we close it."""
+
+    def idle_since(self) -> float | None:
+        """As `Wire.idle_since`."""
+        if self._conversation is None or self._conversation.busy:
+            return trio.current_time()
+        return self._conversation.heard
+
+    def lose(self, reason: str, *, renew: bool = False, needs_auth: bool = False) -> None:
+        """As `Wire.lose`, and settle all that is pending.
+
+        Args:
+            reason: why.
+            renew: only the session has ended; a new connection may be made at once.
+            needs_auth: it wants a login.
+        """
+        if not self.lost.is_set():
+            self.renew, self.needs_auth = renew, needs_auth
+        super().lose(reason)
+        if self._conversation is not None:
+            self._conversation.shut()
+
+    def refuse(self, response: httpx2.Response) -> Meaning:
+        """Read a status that is no success; the connection is lost when it wants a login."""
+        meaning = read_status(response.status_code, response.headers, time.time())
+        if meaning.wants_login(handshake=not self.handshaken):
+            self.lose(str(meaning), needs_auth=True)
+        return meaning
