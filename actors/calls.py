@@ -322,9 +322,10 @@ class Calls:
                 raise HostClosed
             version = self._board.version
             line = self._board.lines.get(server)
-            if line is not None and line.closing is None:
+            renewing = line is not None and line.renewing
+            if line is not None and line.closing is None and not renewing:
                 return line
-            reason = refusal(self._board.config.config.get(server), self._board.status(server))
+            reason = None if renewing else refusal(self._board.config.config.get(server), self._board.status(server))
             if reason is not None:
                 raise ServerUnavailable(server, reason)
             try:

@@ -80,6 +80,12 @@ class Line:
             if not self.in_flight:
                 self._idle.set()
 
+    @property
+    def renewing(self) -> bool:
+        """Whether it ended because its session did: another one is opened at once, and a new call may wait for that."""
+        loss = self.connection.loss
+        return loss is not None and loss.renew
+
     def close(self, reason: str) -> None:
         """Refuse new calls, and say why those still in flight end when the connection does."""
         if self.closing is None:

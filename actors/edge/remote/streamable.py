@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx2
 import trio
+from attrs import define
 from mcp.shared.exceptions import MCPError
 
 from ..wire.rpc import LOG, decode, encode
@@ -119,7 +120,9 @@ class StreamableHttp(Conversation):
         self._wire.handshaken = True
         if exchange.method == "initialize":
             self._endpoint.session = response.headers.get("mcp-session-id") or None
-        if bodies.is_json(response):
+        if response.status_code == 202:
+            exchange.fail(HttpFailed("HTTP 202: the server takes it for a message that has no response"))
+        elif bodies.is_json(response):
             self._take(await bodies.read_whole(response, self._max_message), exchange)
             if not exchange.settled:
                 exchange.fail(HttpFailed("invalid response: it is no response to this request"))
@@ -161,57 +164,32 @@ class StreamableHttp(Conversation):
     # ── a response in a stream of events ─────────────────────────────────────────────────────────────────────────────
 
     async def _read_answer(self, exchange: Exchange, response: httpx2.Response) -> None:
-        last: str | None = None
-        pause: float | None = None
+        place = _Place()
+        await self._read_events(response, exchange, place)
         fruitless = 0
-        while True:
-            before, why = last, "its event stream ended without a response"
-            try:
-                last, pause = await self._read_events(response, exchange, last, pause)
-            except _BrokeOff as broken:
-                last, pause, why = broken.last, broken.pause, broken.why
-            if exchange.settled:
-                return
-            fruitless = 0 if last != before else fruitless + 1
-            resumable = last is not None and not self._endpoint.modern and fruitless < RESUMES
-            if not resumable:
+        while not exchange.settled:
+            if place.last is None or self._endpoint.modern or fruitless == RESUMES:
                 await self._ask_if_well()
-                exchange.fail(HttpFailed(why))
+                exchange.fail(HttpFailed(place.why))
                 return
-            await trio.sleep(RESUME_FIRST if pause is None else pause)
-            async with self._endpoint.get(self._clients.control, last) as response:
-                if not bodies.is_events(response):
-                    exchange.fail(HttpFailed(f"{why}, and it cannot be resumed: HTTP {response.status_code}"))
+            before = place.last
+            await trio.sleep(RESUME_FIRST if place.pause is None else place.pause)
+            async with self._endpoint.get(self._clients.control, place.last) as again:
+                if not bodies.is_events(again):
+                    exchange.fail(HttpFailed(f"{place.why}, and it cannot be resumed: HTTP {again.status_code}"))
                     return
-                last, pause = await self._resumed(response, exchange, last, pause)
-                if exchange.settled:
-                    return
-                fruitless = 0 if last != before else fruitless
+                await self._read_events(again, exchange, place)
+            fruitless = fruitless + 1 if place.last == before else 0
 
-    async def _resumed(
-        self, response: httpx2.Response, exchange: Exchange, last: str | None, pause: float | None
-    ) -> tuple[str | None, float | None]:
-        try:
-            return await self._read_events(response, exchange, last, pause)
-        except _BrokeOff as broken:
-            return broken.last, broken.pause
-
-    async def _read_events(
-        self, response: httpx2.Response, exchange: Exchange | None, last: str | None, pause: float | None
-    ) -> tuple[str | None, float | None]:
-        """Take what a stream brings, to its end or just past the response.
-
-        Returns:
-            The id of the last event, and the pause the server asked for.
-
-        Raises:
-            _BrokeOff: it broke, or is no stream of events any more.
-        """
+    async def _read_events(self, response: httpx2.Response, exchange: Exchange | None, place: _Place) -> None:
+        """Take what a stream brings, to its end, or just past the response; raises nothing of the network's."""
+        place.why = "its event stream ended without a response"
         try:
             async with aclosing(_events(response, self._max_message)) as events:
                 async for event in events:
-                    last = event.id or last
-                    pause = pause if event.retry is None else min(event.retry / 1000, RESUME_MOST)
+                    place.last = event.id or place.last
+                    if event.retry is not None:
+                        place.pause = min(event.retry / 1000, RESUME_MOST)
                     if event.event == "message" and event.data:
                         self._take(event.data.encode(), exchange)
                     if exchange is not None and exchange.settled:
@@ -224,9 +202,7 @@ class StreamableHttp(Conversation):
             if exchange is not None:
                 exchange.fail(HttpFailed(f"invalid response: {' '.join(str(error).split())}"))
         except httpx2.TransportError as error:
-            why = f"its event stream ended without a response ({words_of(error, self._endpoint.url)})"
-            raise _BrokeOff(why, last, pause) from None
-        return last, pause
+            place.why += f" ({words_of(error, self._endpoint.url)})"
 
     async def _ask_if_well(self) -> None:
         """Find out whether the server is still there; if not, the connection is lost. Once at a time for all that ask."""
@@ -288,10 +264,10 @@ class StreamableHttp(Conversation):
 
     async def _follow(self) -> None:
         """Keep a GET stream open, for as long as the server has one to offer."""
-        delay, last, pause, before = RESUME_FIRST, None, None, False
+        delay, place, before = RESUME_FIRST, _Place(), False
         while True:
             try:
-                async with self._endpoint.get(self._clients.control, last) as response:
+                async with self._endpoint.get(self._clients.control, place.last) as response:
                     if response.status_code >= 400:
                         said = await bodies.excerpt(response)
                         if self._lost_by(response, said, _error_in(said)):
@@ -305,27 +281,32 @@ class StreamableHttp(Conversation):
                     else:
                         if before:
                             self._on_list_changed()
-                        before, opened, known = True, trio.current_time(), last
-                        try:
-                            last, pause = await self._read_events(response, None, last, pause)
-                        except _BrokeOff as broken:
-                            last, pause = broken.last, broken.pause
-                        if last != known or trio.current_time() - opened > RESUME_MOST:
+                        before, opened, known = True, trio.current_time(), place.last
+                        await self._read_events(response, None, place)
+                        if place.last != known or trio.current_time() - opened > RESUME_MOST:
                             delay = RESUME_FIRST
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
                 self._broke(error)
                 return
             except httpx2.TransportError as error:
                 LOG.info("the event stream could not be opened: %s", words_of(error, self._endpoint.url))
-            await trio.sleep(max(delay, pause or 0.0))
+            await trio.sleep(max(delay, place.pause or 0.0))
             delay = min(2 * delay, RESUME_MOST)
 
 
-class _BrokeOff(Exception):
-    def __init__(self, why: str, last: str | None, pause: float | None) -> None:
-        self.why = why
-        self.last = last
-        self.pause = pause
+@define
+class _Place:
+    """Where a stream is to go on.
+
+    Args:
+        last: id of the last event, or None.
+        pause: seconds the server asks us to wait before that, or None.
+        why: it ended.
+    """
+
+    last: str | None = None
+    pause: float | None = None
+    why: str = ""
 
 
 async def _events(response: httpx2.Response, most: int) -> AsyncIterator[Any]:
