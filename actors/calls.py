@@ -13,11 +13,20 @@ from typing import Any, Literal
 import trio
 
 from ..supervision import Cell
+from .again import may_repeat, on_its_way, pause_before
 from .board import Board
 from .line import Line
 from .model.catalog import Catalog
 from .model.config import ServerEntry
-from .model.errors import CallTimeout, HostClosed, ServerUnavailable, ToolNotOffered, UnknownServer, UnknownTool
+from .model.errors import (
+    CallTimeout,
+    HostClosed,
+    ServerDied,
+    ServerUnavailable,
+    ToolNotOffered,
+    UnknownServer,
+    UnknownTool,
+)
 from .model.lens import EVERYTHING, Lens
 from .model.naming import PREFIX, may_be_of
 from .model.native import NativeTool
@@ -98,6 +107,7 @@ class Calls:
         catalog: Catalog | None,
         timeout: float | None,
         progress: Progress | None,
+        retry: int = 0,
         shown: Callable[[], Snapshot] | None = None,
         lens: Lens = EVERYTHING,
     ) -> Any:
@@ -131,6 +141,7 @@ class Calls:
             arguments,
             timeout=timeout,
             progress=progress,
+            retry=retry,
             name=wire_name,
             began=began,
             strict=offered.profile.strict,
@@ -237,9 +248,10 @@ class Calls:
         *,
         timeout: float | None,
         progress: Progress | None,
+        retry: int = 0,
     ) -> Any:
         """See `Host.call_tool`. The arguments are the server's as they are: no catalog was shown to whoever calls."""
-        return await self._by_origin(server, bare, arguments, timeout=timeout, progress=progress)
+        return await self._by_origin(server, bare, arguments, timeout=timeout, progress=progress, retry=retry)
 
     async def _by_origin(
         self,
@@ -249,6 +261,7 @@ class Calls:
         *,
         timeout: float | None,
         progress: Progress | None,
+        retry: int = 0,
         name: str | None = None,
         began: float | None = None,
         strict: bool = False,
@@ -271,8 +284,8 @@ class Calls:
             words = shown.reason if shown.verdict == "excluded" else None
             raise ToolNotOffered(f"{server}/{bare}", words or f"excluded by the lists of server {quoted(server)}")
 
-        async def work(heard: Callable[[], None]) -> Any:
-            line = await self._line(server)
+        async def once(line: Line, heard: Callable[[], None]) -> tuple[ToolDef, Any]:
+            """One call, with what it was of; what only a loss of the server raises is an outcome too."""
             source = self._known(server, bare) if held is None else self._as_held(*held)
             given = dict(arguments or {})
             if strict:
@@ -280,7 +293,24 @@ class Calls:
                 given = unstrict(given, source.input_schema)
             # Only an idle limit is extended by progress; with a total of the caller's own nobody need be told of it.
             listens = progress is not None or timeout is None
-            return await line.call(bare, given, _heard(progress, heard) if listens else None)
+            try:
+                return source, await line.call(bare, given, _heard(progress, heard) if listens else None)
+            except (ServerDied, ServerUnavailable) as error:
+                return source, error
+
+        async def work(heard: Callable[[], None]) -> Any:
+            failed: Line | None = None
+            for left in range(retry, -1, -1):
+                line = await self._line(server, patient=retry > 0, failed=failed)
+                source, outcome = await once(line, heard)
+                pause = pause_before(outcome) if left and may_repeat(source) else None
+                if pause is None:
+                    break
+                failed = line if isinstance(outcome, Exception) else None
+                await trio.sleep(pause)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
 
         return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work, began)
 
@@ -315,18 +345,24 @@ class Calls:
             )
         return source
 
-    async def _line(self, server: str) -> Line:
-        """The open line of a server; waits for it during a first start only."""
+    async def _line(self, server: str, *, patient: bool = False, failed: Line | None = None) -> Line:
+        """The open line of a server; waits for it during a first start only.
+
+        Args:
+            server: its name.
+            patient: waits whenever the server is on its way to have one.
+            failed: not this one.
+        """
         while True:
             if self._closing():
                 raise HostClosed
             version = self._board.version
             line = self._board.lines.get(server)
-            renewing = line is not None and line.renewing
+            renewing = line is not None and (line.renewing or line is failed)
             if line is not None and line.closing is None and not renewing:
                 return line
             reason = None if renewing else refusal(self._board.config.config.get(server), self._board.status(server))
-            if reason is not None:
+            if reason is not None and not (patient and on_its_way(self._board.status(server))):
                 raise ServerUnavailable(server, reason)
             try:
                 await self._board.changed(version)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import trio
 
 from ..supervision import Cell, Event, Gap, Supervisor, TreeNode
+from .again import check_retry
 from .board import Board
 from .calls import Calls, check_call, check_names
 from .desk import Apply, Reload, Trust
@@ -394,6 +395,7 @@ class Host:
         catalog: Catalog | None = None,
         timeout: float | None = None,
         progress: Progress | None = None,
+        retry: int = 0,
     ) -> CallToolResult:
         """Call a tool as the model sees it.
 
@@ -407,6 +409,8 @@ class Host:
             timeout: seconds in all, for queueing, a first start and the answer. None: the entry's ``timeout`` or 60 s,
                 extended by progress up to ten times that.
             progress: awaited with (progress, total, message) for each progress notification.
+            retry: how often it may be made again, within the deadline, when its server dies before it answers, or refuses it
+                for now. Only a tool that is annotated as read-only or idempotent is called again; without this none ever is.
 
         Returns:
             The result; an error of the tool is a result too (``is_error``).
@@ -419,12 +423,14 @@ class Host:
             ServerDied: its server died before it answered; whether the call took effect is unknown.
             CallTimeout: no answer by the deadline; of a native tool that is a result with ``is_error``.
             HostClosed: the host is closed.
-            TypeError, ValueError: the arguments are no mapping with string keys, or the timeout no number of seconds.
+            TypeError, ValueError: the arguments are no mapping with string keys, the timeout no number of seconds, or
+                ``retry`` no number.
         """
         check_names(wire_name)
         check_call(arguments, timeout)
+        check_retry(retry)
         result: CallToolResult = await self._calls.by_wire_name(
-            wire_name, arguments, catalog=catalog, timeout=timeout, progress=progress
+            wire_name, arguments, catalog=catalog, timeout=timeout, progress=progress, retry=retry
         )
         return result
 
@@ -436,6 +442,7 @@ class Host:
         *,
         timeout: float | None = None,
         progress: Progress | None = None,
+        retry: int = 0,
     ) -> CallToolResult:
         """Call a tool by where it comes from, for programs: the budget and quarantine do not matter, the lists do.
 
@@ -446,7 +453,8 @@ class Host:
         """
         check_names(server, bare)
         check_call(arguments, timeout)
+        check_retry(retry)
         result: CallToolResult = await self._calls.by_origin(
-            server, bare, arguments, timeout=timeout, progress=progress
+            server, bare, arguments, timeout=timeout, progress=progress, retry=retry
         )
         return result

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from ..supervision import Cell
+from .again import check_retry
 from .board import Board
 from .calls import Calls, check_call, check_names
 from .model.budget import Budget, as_budget
@@ -143,6 +144,7 @@ class View:
         catalog: Catalog | None = None,
         timeout: float | None = None,
         progress: Progress | None = None,
+        retry: int = 0,
     ) -> CallToolResult:
         """Call a tool as the view's model sees it.
 
@@ -153,12 +155,14 @@ class View:
         """
         check_names(wire_name)
         check_call(arguments, timeout)
+        check_retry(retry)
         result: CallToolResult = await self._calls.by_wire_name(
             wire_name,
             arguments,
             catalog=catalog,
             timeout=timeout,
             progress=progress,
+            retry=retry,
             shown=self.snapshot,
             lens=self._lens,
         )
@@ -172,6 +176,7 @@ class View:
         *,
         timeout: float | None = None,
         progress: Progress | None = None,
+        retry: int = 0,
     ) -> CallToolResult:
         """Call a tool by where it comes from; as `Host.call_tool`, and what the view leaves out is refused.
 
@@ -182,12 +187,13 @@ class View:
         """
         check_names(server, bare)
         check_call(arguments, timeout)
+        check_retry(retry)
         hidden = self._lens.hides(server, bare, wire_name(server, bare))
         if hidden is not None:
             await trio.lowlevel.checkpoint()
             raise ToolNotOffered(f"{server}/{bare}", hidden)
         result: CallToolResult = await self._calls.by_origin(
-            server, bare, arguments, timeout=timeout, progress=progress
+            server, bare, arguments, timeout=timeout, progress=progress, retry=retry
         )
         return result
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of servers over HTTP that do everything wrong: a stage with a real host, the faulty one, a good neighbour.
+"""Shared by the tests of servers over HTTP that do everything wrong: a real host, the faulty server, and a good neighbour.
 
 The faulty server is in this program, over real sockets; the neighbour is a real process over stdio, which is called without a
 pause. What each test asserts without saying so: the neighbour's calls all succeeded and went on, in the same process.

@@ -1,8 +1,8 @@
 """An MCP server over HTTP that does wrong whatever it is told to: in this program, over real sockets.
 
-It speaks the older streamable HTTP with sessions (2025-11-25), or, with ``kind="modern"``, 2026-07-28 as far as a client of tools
-needs it, or, with ``kind="sse"``, HTTP+SSE. What it does wrong is a *deed* for a moment: a method of JSON-RPC, or ``GET``,
-``DELETE``, or ``*``.
+It speaks the older streamable HTTP with sessions (2025-11-25), or, with ``kind="modern"``, 2026-07-28 as far as a client of
+tools needs it, or, with ``kind="sse"``, HTTP+SSE. What it does wrong is a *deed* for a moment: a method of JSON-RPC, or
+``GET``, ``DELETE``, or ``*``.
 
     status=503, headers={…}, body=…   answer that
     reset                             reset the connection
@@ -219,10 +219,11 @@ class Web:
 
     async def _post(self, out: _Stream, headers: dict[str, str], message: dict[str, Any]) -> None:
         method, id_ = message.get("method"), message.get("id")
-        if self.kind == "legacy" and not self.sessionless and method not in ("initialize", "server/discover"):
-            if headers.get("mcp-session-id") not in self.sessions:
-                await out.answer(404, _message(id_, error={"code": -32001, "message": "Session not found"}))
-                return
+        sessions = self.kind == "legacy" and not self.sessionless
+        known = headers.get("mcp-session-id") in self.sessions
+        if sessions and not known and method not in ("initialize", "server/discover"):
+            await out.answer(404, _message(id_, error={"code": -32001, "message": "Session not found"}))
+            return
         if method == "subscriptions/listen":
             await self._listen(out, id_)
             return
@@ -230,7 +231,7 @@ class Web:
             await out.answer(202)
             return
         more: dict[str, str] = {}
-        if method == "initialize" and self.kind == "legacy" and not self.sessionless:
+        if method == "initialize" and sessions:
             self._count += 1
             session = f"session-{self._count}"
             self.sessions.add(session)

@@ -15,7 +15,6 @@ from playbill.actors.edge.wire import link
 from .conftest import FOR_ONE_LIFE, OnStage, said
 from .server import Web, deed, serving
 
-
 # ── statuses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -134,7 +133,8 @@ async def test_a_session_that_ended_is_opened_anew_at_once_and_is_no_crash(on_st
 async def test_a_server_that_forgets_sessions_against_the_letter_is_understood(on_stage: OnStage) -> None:
     async with serving(Web()) as web, on_stage(web, backoff=FOR_ONE_LIFE) as stage:
         await stage.ready()
-        body = '{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}, "id": null}'
+        error = '{"code": -32000, "message": "Bad Request: No valid session ID provided"}'
+        body = f'{{"jsonrpc": "2.0", "error": {error}, "id": null}}'
         web.deeds["tools/call"] = [deed(status=400, body=body)]
         with pytest.raises(ServerDied, match="the session has ended: HTTP 400"):
             await stage.call()
@@ -149,7 +149,7 @@ async def test_sessions_that_end_again_and_again_are_crashes(on_stage: OnStage) 
             web.forget()
             with pytest.raises(ServerDied):
                 await stage.call()
-            await stage.until(lambda state: state.phase in ("ready", "backing_off") and not state.error or state.error)
+            await stage.until(lambda state: state.error or (state.phase == "ready" and web.sessions))
         state = await stage.until(lambda state: state.phase == "backing_off")
         assert state.error == "the session has ended: HTTP 404"
 

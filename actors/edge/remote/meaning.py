@@ -21,14 +21,16 @@ from http import HTTPStatus
 
 from attrs import frozen
 
-__all__ = ["LONGEST_WAIT", "Meaning", "ends_session", "read_status", "retry_after"]
+__all__ = ["FOR_NOW", "LONGEST_WAIT", "Meaning", "ends_session", "read_status", "retry_after"]
 
 LONGEST_WAIT = 900.0
 """Seconds that a server may have us wait at most: it may be wrong, and a person may be waiting."""
 
 _METHOD_NOT_FOUND = -32601
 _OF_SESSIONS = re.compile(r"\bsession", re.IGNORECASE).search
-_WAITS = frozenset({429, 503})
+FOR_NOW = frozenset({429, 503})
+"""Statuses that refuse a request for now, so that it was not done."""
+
 
 
 @frozen
@@ -71,7 +73,7 @@ def read_status(status: int, headers: Mapping[str, str], now: float) -> Meaning:
         headers: of the response, names in lower case.
         now: seconds since the epoch.
     """
-    wait = retry_after(headers.get("retry-after"), now) if status in _WAITS else None
+    wait = retry_after(headers.get("retry-after"), now) if status in FOR_NOW else None
     return Meaning(status, wait, "www-authenticate" in headers)
 
 

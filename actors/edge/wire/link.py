@@ -33,6 +33,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...model.status import ToolDef
 from ...ports import RETRY_AFTER, ConnectionLost, Era, ListFailed, Listing, Loss, Progress
 from ..remote.failures import HttpFailed
+from ..remote.meaning import FOR_NOW
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
 from .rpc import ConnectionClosed
@@ -154,7 +155,10 @@ class Link:
         except MCPError as error:
             await self._raise_when_lost(error)
             if isinstance(error, HttpFailed):
-                return self._error(f"The call failed: {_said(error)}", _later(error))
+                later = _later(error)
+                if later is None and error.meaning is not None and error.meaning.status in FOR_NOW:
+                    later = 1.0
+                return self._error(f"The call failed: {_said(error)}", later)
             return self._error(f"The server refused the call: {_said(error)}")
         except ValidationError as error:
             return self._error(f"The server answered with an invalid result: {explain_validation(error)}")

@@ -1,0 +1,96 @@
+"""Calls that are made again: only where they were asked to be, and by tools that say it does no harm; over HTTP and stdio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from playbill.actors import CallTimeout, Config, ServerDied, ServerEntry, ServerUnavailable, open_host
+from playbill.actors.testing import Script, ScriptedServers
+from playbill.supervision import Backoff
+
+from .conftest import FOR_ONE_LIFE, OnStage, said
+from .server import Web, deed, serving
+
+READ_ONLY = {"readOnlyHint": True}
+
+
+@pytest.mark.parametrize("hints", [READ_ONLY, {"idempotentHint": True}])
+async def test_a_call_that_is_lost_is_made_again_where_it_was_asked_to_be(on_stage: OnStage, hints: dict[str, bool]) -> None:
+    web = Web()
+    web.annotations["echo"] = hints
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        web.deeds["tools/call"] = [deed("close"), deed("reset")]
+        result = await stage.host.call_tool("bad", "echo", {"a": 1}, retry=2, timeout=30)
+        assert said(result) == '{"a": 1}'
+        assert web.seen["tools/call"] == 3
+
+
+@pytest.mark.parametrize(("hints", "retry"), [(READ_ONLY, 0), ({}, 3), ({"destructiveHint": False}, 3)])
+async def test_no_other_call_is_made_again(on_stage: OnStage, hints: dict[str, bool], retry: int) -> None:
+    web = Web()
+    web.annotations["echo"] = hints
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        web.deeds["tools/call"] = [deed("close")]
+        with pytest.raises(ServerDied):
+            await stage.host.call_tool("bad", "echo", retry=retry, timeout=30)
+        await stage.until(lambda state: state.phase == "ready" and state.restarts == 1)
+        assert web.seen["tools/call"] == 1
+
+
+async def test_a_call_that_is_refused_for_now_is_made_again_and_no_more_often_than_asked(on_stage: OnStage) -> None:
+    web = Web()
+    web.annotations["echo"] = READ_ONLY
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        busy = deed(status=503, headers={"Retry-After": "0"})
+        web.deeds["tools/call"] = [busy, busy]
+        assert said(await stage.host.call_tool("bad", "echo", retry=2, timeout=30)) == "{}"
+        web.deeds["tools/call"] = [busy, busy]
+        result = await stage.host.call_tool("bad", "echo", retry=1, timeout=30)
+        assert said(result).startswith("The call failed: HTTP 503 Service Unavailable")
+        assert web.seen["tools/call"] == 5
+
+
+async def test_a_tool_error_is_an_answer_and_is_not_asked_for_again(on_stage: OnStage) -> None:
+    web = Web()
+    web.annotations["echo"] = READ_ONLY
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        web.deeds["tools/call"] = deed("result", result={"content": [{"type": "text", "text": "no"}], "isError": True})
+        assert (await stage.host.call_tool("bad", "echo", retry=3, timeout=30)).is_error
+        assert web.seen["tools/call"] == 1
+
+
+async def test_repetitions_end_with_the_callers_deadline(on_stage: OnStage) -> None:
+    web = Web()
+    web.annotations["echo"] = READ_ONLY
+    async with serving(web), on_stage(web, backoff=FOR_ONE_LIFE) as stage:
+        await stage.ready()
+        web.deeds["tools/call"] = deed("close")
+        with pytest.raises(CallTimeout):
+            await stage.host.call_tool("bad", "echo", retry=9, timeout=0.5)
+        assert web.seen["tools/call"] == 1
+
+
+async def test_a_server_that_wants_a_login_is_not_asked_again(on_stage: OnStage) -> None:
+    web = Web()
+    web.annotations["echo"] = READ_ONLY
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        web.deeds["tools/call"] = deed(status=401)
+        with pytest.raises(ServerUnavailable, match="it needs a login"):
+            await stage.host.call_tool("bad", "echo", retry=5, timeout=30)
+        assert web.seen["tools/call"] == 1
+
+
+@pytest.mark.parametrize("retry", [-1, 1.5, True, "2"])
+async def test_a_number_of_repetitions_that_is_none_is_refused(retry: object, on_stage: OnStage) -> None:
+    async with open_host(Config()) as host:
+        with pytest.raises(ValueError, match="retry is a number of repetitions"):
+            await host.call("mcp__a__b", retry=retry)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="retry is a number of repetitions"):
+            await host.call_tool("a", "b", retry=retry)  # type: ignore[arg-type]
