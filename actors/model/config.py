@@ -95,7 +95,8 @@ class ServerEntry:
         command, args, env, cwd, env_file: how to start it over stdio; ``${VAR}`` unexpanded. ``cwd`` None = the folder of the
             config file, or the program's own when there is no file.
         type, url, headers: a remote server.
-        server: an in-memory server object (an SDK ``MCPServer`` or low-level ``Server``), compared by identity.
+        server: a server as a value, compared by identity: an SDK ``MCPServer`` or low-level ``Server``, run in memory; an SDK
+            ``Transport``; or a function without arguments that makes one, for each connection.
         disabled: configured, but not to be run.
         include: when not None, only these bare tool names are enabled.
         exclude: these bare tool names are not enabled; wins over ``include``.

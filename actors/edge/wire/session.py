@@ -184,7 +184,8 @@ class _Backstage:
             if errors:
                 self._fail(_failure_of(self._wire, errors[0], self._scrub))
         if self._link is not None:
-            self._link.lose(self._failure.reason if self._failure is not None else "the connection was closed")
+            closed = "the connection was closed" if self._closing.is_set() else "the transport ended"
+            self._link.lose(self._failure.reason if self._failure is not None else closed)
         elif self._failure is None:
             self._failure = ConnectionFailed("closed before the connection was made")
         self._word.set()

@@ -18,7 +18,7 @@ from .wire import Wire
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import Dispatcher
 
-__all__ = ["StreamWire", "open_memory"]
+__all__ = ["StreamWire", "leaf_of", "open_memory"]
 
 MEMORY_GRACE = 2.0
 """Seconds an in-memory server has to leave after its streams ended."""
@@ -59,7 +59,7 @@ async def open_memory(server: Any, scrub: Callable[[str], str]) -> AsyncIterator
             try:
                 await actual.run(*theirs, actual.create_initialization_options())
             except Exception as error:
-                wire.cause = f"the in-memory server raised {_leaf(error)}"
+                wire.cause = f"the in-memory server raised {leaf_of(error)}"
             finally:
                 done.set()
                 await _close_quietly(*theirs)
@@ -81,7 +81,8 @@ async def _close_quietly(*streams: Any) -> None:
             await stream.aclose()
 
 
-def _leaf(error: BaseException) -> str:
+def leaf_of(error: BaseException) -> str:
+    """The first exception in a group of groups, in words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

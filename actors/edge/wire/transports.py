@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
 from ..remote.opening import open_remote
+from .given import is_transport, open_given
 from .lines import DEFAULT_MAX_LINE
 from .spawn import Handover
 from .stdio import open_stdio
@@ -55,7 +56,7 @@ def open_wire(
     """
     kind = transport_kind(entry)
     if kind == "memory":
-        return open_memory(entry.server, scrub)
+        return open_given(entry.server, scrub) if is_transport(entry.server) else open_memory(entry.server, scrub)
     if launch.url is not None:
         return open_remote(launch, scrub, older=older or kind == "sse", max_message=max_line)
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)
