@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import trio
-from playbill.actors import CallTimeout, Config, ServerDied, ServerEntry, ServerUnavailable, open_host
-from playbill.actors.testing import Script, ScriptedServers
-from playbill.supervision import Backoff
+from playbill.actors import CallTimeout, Config, ServerDied, ServerUnavailable, open_host
 
 from .conftest import FOR_ONE_LIFE, OnStage, said
 from .server import Web, deed, serving
@@ -17,7 +12,9 @@ READ_ONLY = {"readOnlyHint": True}
 
 
 @pytest.mark.parametrize("hints", [READ_ONLY, {"idempotentHint": True}])
-async def test_a_call_that_is_lost_is_made_again_where_it_was_asked_to_be(on_stage: OnStage, hints: dict[str, bool]) -> None:
+async def test_a_call_that_is_lost_is_made_again_where_it_was_asked_to_be(
+    on_stage: OnStage, hints: dict[str, bool]
+) -> None:
     web = Web()
     web.annotations["echo"] = hints
     async with serving(web), on_stage(web) as stage:

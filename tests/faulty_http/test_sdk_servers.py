@@ -1,0 +1,185 @@
+"""The SDK's own server on uvicorn, in another process: both eras, with and without sessions, JSON and streams; killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+from playbill.actors import Config, Host, ServerDied, ServerEntry, ServerUnavailable, open_host
+from playbill.actors.server import ServerSettings
+from playbill.supervision import Backoff, Intensity
+
+PATIENCE = 60.0
+
+SERVER = """
+import anyio, json, sys
+from mcp.server.mcpserver import Context, MCPServer
+port, options = int(sys.argv[1]), json.loads(sys.argv[2])
+server = MCPServer("real")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    return a + b
+
+@server.tool()
+async def slow() -> str:
+    await anyio.sleep(3600)
+    return "at last"
+
+@server.tool()
+async def steps(ctx: Context) -> str:
+    for step in range(3):
+        await ctx.report_progress(step, 3, f"step {step}")
+    return "done"
+
+server.run(port=port, **options)
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def running(port: int, **options: Any) -> AsyncIterator[trio.Process]:
+    """The server, in its process; killed afterwards."""
+    import json
+
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-c", SERVER, str(port), json.dumps(options)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        with trio.CancelScope(shield=True):
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+@asynccontextmanager
+async def hosted(url: str, era: str | None = None, **entry: Any) -> AsyncIterator[Host]:
+    """A host that keeps trying."""
+    many = Intensity(restarts=10_000, window=60.0, then="park", park_retry=None)
+    config = Config((ServerEntry("web", url=url, **entry),))
+    async with open_host(
+        config, backoff=Backoff(base=0.05, max=0.2), intensity=many, settings=ServerSettings(drain=0.2)
+    ) as host:
+        yield host
+
+
+async def answers(host: Host) -> None:
+    assert await host.ready(timeout=PATIENCE)
+    result = await host.call_tool("web", "add", {"a": 1, "b": 2}, timeout=PATIENCE)
+    assert result.structured_content == {"result": 3}
+
+
+STREAMABLE = "streamable-http"
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+@pytest.mark.parametrize("json_response", [True, False])
+async def test_the_modern_era_over_streamable_http(stateless: bool, json_response: bool) -> None:
+    port = free_port()
+    options = {"stateless_http": stateless, "json_response": json_response}
+    async with running(port, transport=STREAMABLE, **options), hosted(f"http://127.0.0.1:{port}/mcp") as host:
+        await answers(host)
+        state = host.snapshot().model.server("web")
+        assert state is not None
+        assert state.protocol_version == "2026-07-28"
+        assert {tool.bare for tool in state.tools} == {"add", "slow", "steps"}
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+@pytest.mark.parametrize("json_response", [True, False])
+async def test_the_legacy_era_over_streamable_http(
+    stateless: bool, json_response: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playbill.actors.edge.wire import link, negotiate
+
+    async def legacy(session: Any, known: Any, seconds: float) -> str:
+        return await negotiate.negotiate(session, "legacy", seconds)
+
+    monkeypatch.setattr(link, "negotiate", legacy)
+    port = free_port()
+    options = {"stateless_http": stateless, "json_response": json_response}
+    async with running(port, transport=STREAMABLE, **options), hosted(f"http://127.0.0.1:{port}/mcp") as host:
+        await answers(host)
+        state = host.snapshot().model.server("web")
+        assert state is not None
+        assert state.protocol_version == "2025-11-25"
+        heard: list[tuple[float, str | None]] = []
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            await trio.lowlevel.checkpoint()
+            heard.append((done, message))
+
+        await host.call_tool("web", "steps", timeout=PATIENCE, progress=progress)
+        if not json_response:
+            assert heard == [(0.0, "step 0"), (1.0, "step 1"), (2.0, "step 2")]
+
+
+async def test_the_older_transport_is_found_by_itself() -> None:
+    port = free_port()
+    async with running(port, transport="sse"), hosted(f"http://127.0.0.1:{port}/sse") as host:
+        await answers(host)
+
+
+@pytest.mark.parametrize("transport", [STREAMABLE, "sse"])
+async def test_a_process_that_is_killed_and_started_on_the_same_port_is_ready_again_by_itself(transport: str) -> None:
+    port = free_port()
+    async with hosted(f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}") as host:
+        async with running(port, transport=transport) as process:
+            await answers(host)
+            ended = []
+
+            async def call() -> None:
+                with pytest.raises((ServerDied, ServerUnavailable)):
+                    await host.call_tool("web", "slow", timeout=PATIENCE)
+                ended.append(1)
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(20):
+                    nursery.start_soon(call)
+                with trio.fail_after(PATIENCE):
+                    while host._board.lines["web"].in_flight < 20:
+                        await trio.lowlevel.checkpoint()
+                os.kill(process.pid, signal.SIGKILL)
+            assert len(ended) == 20
+        async with running(port, transport=transport):
+            with trio.fail_after(PATIENCE):
+                async for snapshot in host.changes():
+                    state = snapshot.model.server("web")
+                    if state is not None and state.phase == "ready" and state.restarts:
+                        break
+            await answers(host)
+
+
+async def test_a_thousand_cancelled_calls_leave_a_real_server_usable() -> None:
+    port = free_port()
+    async with running(port, transport=STREAMABLE), hosted(f"http://127.0.0.1:{port}/mcp") as host:
+        await answers(host)
+        for _ in range(10):
+            async with trio.open_nursery() as nursery:
+                for _ in range(100):
+                    nursery.start_soon(host.call_tool, "web", "slow")
+                while host._board.lines["web"].in_flight < 100:
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        await answers(host)
+        state = host.snapshot().model.server("web")
+        assert state is not None
+        assert state.error is None
