@@ -116,7 +116,8 @@ def shown(entry: ServerEntry, from_file: Mapping[str, str]) -> list[str]:
         from_file: what its env file sets.
     """
     lines = [f"server {_plain(entry.name)}, from {_plain(near(place(entry)))}, would run:"]
-    lines.append(f"  command  {_plain(entry.command or '')}")
+    if entry.command is not None:
+        lines.append(f"  command  {_plain(entry.command)}")
     lines += [f"  arg      {_plain(arg)}" for arg in entry.args]
     lines.append(f"  cwd      {_plain(_folder(entry))}")
     telling = _telling(entry, from_file)
@@ -133,6 +134,8 @@ def shown(entry: ServerEntry, from_file: Mapping[str, str]) -> list[str]:
         ]
     if entry.url is not None:
         lines.append(f"  url      {_plain(entry.url)}")
+    if entry.headers_helper is not None:
+        lines.append(f"  headers of {_plain(entry.headers_helper)}")
     for each in inputs_of(entry):
         default = "has no default" if each.default is None else f"is by default {_plain(each.default)}"
         lines.append(f"  input    {_plain(each.id)} {default}")
@@ -146,7 +149,7 @@ def _folder(entry: ServerEntry) -> str:
 
 def _telling(entry: ServerEntry, from_file: Mapping[str, str]) -> set[str]:
     """The variables of an entry whose values decide what runs: those it names where that is said, and what these name."""
-    texts = [entry.command or "", *entry.args, entry.cwd or "", entry.env_file or ""]
+    texts = [entry.command or "", *entry.args, entry.cwd or "", entry.env_file or "", entry.headers_helper or ""]
     found: set[str] = set()
     waiting = [name for name in (*entry.env, *from_file) if _DECIDES.fullmatch(name) and not looks_secret(name)]
     while texts or waiting:
@@ -190,7 +193,7 @@ def _chosen(config: Config, names: Sequence[str], every: bool) -> list[ServerEnt
 
 
 def _why(entry: ServerEntry) -> str:
-    if entry.command is None:
+    if not entry.starts_something:
         return "it starts no program"
     return "it is trusted as it is"
 
@@ -218,6 +221,7 @@ def _as_json(entry: ServerEntry, hashed: str) -> dict[str, Any]:
         "env": list(entry.env),
         "env_file": None if entry.env_file is None else mask_text(entry.env_file),
         "headers": list(entry.headers),
+        "headers_helper": None if entry.headers_helper is None else mask_text(entry.headers_helper),
         "inputs": [each.id for each in inputs_of(entry)],
         "hash": hashed,
     }

@@ -38,7 +38,7 @@ def _strings_or_none(value: Any) -> tuple[str, ...] | None:
 
 def _fits(entry: ServerEntry) -> None:
     """Refuse what no configuration can mean, where it is written, and not later in an actor."""
-    for key in ("command", "cwd", "env_file", "type", "url"):
+    for key in ("command", "cwd", "env_file", "type", "url", "headers_helper"):
         value = getattr(entry, key)
         if value is not None and type(value) is not str:
             raise TypeError(f"{key} of server {entry.name!r} is a string, not {value!r}")
@@ -95,6 +95,7 @@ class ServerEntry:
         command, args, env, cwd, env_file: how to start it over stdio; ``${VAR}`` unexpanded. ``cwd`` None = the folder of the
             config file, or the program's own when there is no file.
         type, url, headers: a remote server.
+        headers_helper: a command line that prints more headers of it, as JSON, for each connection.
         server: a server as a value, compared by identity: an SDK ``MCPServer`` or low-level ``Server``, run in memory; an SDK
             ``Transport``; or a function without arguments that makes one, for each connection.
         disabled: configured, but not to be run.
@@ -123,6 +124,7 @@ class ServerEntry:
     type: str | None = None
     url: str | None = None
     headers: FrozenDict = field(factory=FrozenDict, converter=freeze)
+    headers_helper: str | None = None
     server: Any = field(default=None, eq=id)
     disabled: bool = False
     include: tuple[str, ...] | None = field(default=None, converter=_strings_or_none)
@@ -147,6 +149,11 @@ class ServerEntry:
     def runnable(self) -> bool:
         """Whether this server is meant to run: valid, trusted and not disabled."""
         return self.error is None and self.trusted and not self.disabled
+
+    @property
+    def starts_something(self) -> bool:
+        """Whether to run it starts a program that its file names."""
+        return self.command is not None or self.headers_helper is not None
 
     def allows(self, bare: str) -> bool:
         """Whether the lists let a tool through: in ``include`` if there is one, and not in ``exclude``.

@@ -88,7 +88,11 @@ def _folder(entry: ServerEntry) -> str | None:
     if entry.source is None or entry.server is not None:
         return None
     texts = (entry.url or "", *map(str, entry.headers.values()))
-    if transport_kind(entry) == "stdio" or any("${workspaceFolder" in text for text in texts):
+    if (
+        transport_kind(entry) == "stdio"
+        or entry.headers_helper is not None
+        or any("${workspaceFolder" in text for text in texts)
+    ):
         return str(PurePath(entry.source).parent)
     return None
 
@@ -104,6 +108,7 @@ def _launch_key(entry: ServerEntry) -> Hashable:
         entry.env_file,
         entry.url,
         frozenset((name.casefold(), _value(value)) for name, value in entry.headers.items()),
+        entry.headers_helper,
         None if entry.server is None else _Same(entry.server),
     )
 

@@ -241,7 +241,7 @@ def _machine(at: _At, entry: ServerEntry, environ: Mapping[str, str] | None) -> 
 
 def _written(at: _At, entry: ServerEntry, shown: str) -> Path:
     """The path in the file of one that was shown."""
-    paths: list[Path] = [("command",), ("cwd",), ("envFile",)]
+    paths: list[Path] = [("command",), ("cwd",), ("envFile",), ("headersHelper",)]
     paths += [("args", i) for i in range(len(entry.args))]
     paths += [(key, name) for key in ("env", "headers") for name in getattr(entry, key)]
     paths += [(alias,) for alias in _ALIASES["url"]]

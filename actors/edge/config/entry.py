@@ -144,6 +144,8 @@ def _conflicts(raw: dict[str, Any], command: str | None) -> Iterable[Problem]:
     """Keys that say different things, each with what counts; ``command`` when that is what is run."""
     if command is not None and raw.get("headers"):
         yield Problem(("headers",), "not read: a server with a command gets none")
+    if command is not None and raw.get("headersHelper"):
+        yield Problem(("headersHelper",), "not read: a server with a command gets no headers")
     first, *others = [key for key in _URLS if key in raw] or [""]
     for key in others:
         if raw[key] != raw[first]:
@@ -244,6 +246,8 @@ def read_entry(
         problems.append(Problem(("command",), "expected a program, found an empty string"))
     elif command is not None and not written.args and re.fullmatch(r"[\w.-]+ .*\S.*", command):
         warnings.append(Problem(("command",), "this is more than one word (put the rest into args)"))
+    if written.headers_helper is not None and not written.headers_helper.strip():
+        problems.append(Problem(("headersHelper",), "expected a command, found an empty string"))
     if url is not None and not re.match(r"(https?://.*)?\$\{", url, re.IGNORECASE | re.DOTALL):
         wrong = url_wrong(url)
         if wrong is not None:
@@ -259,6 +263,7 @@ def read_entry(
         type=transport,
         url=url,
         headers=written.headers,
+        headers_helper=written.headers_helper if url is not None else None,
         disabled=written.disabled or not written.enabled or not written.is_active,
         include=_joined(lists),
         exclude=_joined((written.tools.exclude, written.disabled_tools, written.exclude_tools)) or (),
@@ -305,6 +310,7 @@ def entry_json(entry: ServerEntry) -> dict[str, Any]:
         "envFile": entry.env_file,
         "url": entry.url,
         "headers": dict(entry.headers) or None,
+        "headersHelper": entry.headers_helper,
         "disabled": entry.disabled or None,
         "timeout": None if entry.timeout is None else _time(entry.timeout),
         "connectTimeout": None if entry.connect_timeout is None else _time(entry.connect_timeout),

@@ -140,6 +140,7 @@ class Expanded:
 
     Args:
         command, args, url, headers: expanded.
+        headers_helper: a command that gives more headers, expanded; see `remote.helper`.
         env: the whole environment of the process.
         cwd: an absolute folder: as written, else the config file's, else our own.
         secrets: values that must not be shown; for scrubbing.
@@ -157,6 +158,7 @@ class Expanded:
     secrets: set[str] = field(repr=False)
     taken: tuple[tuple[str, str], ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
+    headers_helper: str | None = field(default=None, repr=False)
 
 
 def workspace_folder(source: str | None) -> Path:
@@ -392,6 +394,8 @@ def expand(
     env.update(own)
     command = None if entry.command is None else texts.expand(entry.command, "command")
     cwd = str(base if entry.cwd is None else base / texts.expand(entry.cwd, "cwd"))
+    helper = None if entry.headers_helper is None else texts.expand(entry.headers_helper, "headersHelper")
+    _refuse_unfit(helper or "", "", "headersHelper")
     for path, text in _passed(command, args, own, cwd, url, headers):
         _refuse_unfit(text, "", path)
     return Expanded(
@@ -404,6 +408,7 @@ def expand(
         secrets=texts.secrets | _written_secrets(own, from_file, headers),
         taken=tuple(taken),
         kept=tuple(texts.kept),
+        headers_helper=helper,
     )
 
 

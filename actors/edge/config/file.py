@@ -317,7 +317,7 @@ class FileStore:
         told = list(refused)
         for index, edit in enumerate(edits):
             entry = config.get(edit.server)
-            if isinstance(edit, AddServer) and told[index] is None and entry is not None and entry.command is not None:
+            if isinstance(edit, AddServer) and told[index] is None and entry is not None and entry.starts_something:
                 try:
                     self._trust.approve(entry, self.path)
                 except PlaybillError as error:

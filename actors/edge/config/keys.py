@@ -22,7 +22,18 @@ from cattrs.gen import make_dict_structure_fn, override
 from ...model.nearest import nearest
 from .jsonc_walk import Path
 
-__all__ = ["ENTRY_KEYS", "TOOL_KEYS", "Problem", "Written", "kind_of", "structure", "unsendable", "url_wrong"]
+__all__ = [
+    "ENTRY_KEYS",
+    "TOOL_KEYS",
+    "Headers",
+    "Problem",
+    "Written",
+    "headers_of",
+    "kind_of",
+    "structure",
+    "unsendable",
+    "url_wrong",
+]
 
 _TYPES = {
     "stdio": "stdio",
@@ -125,6 +136,15 @@ def _headers(value: Any) -> dict[str, str]:
         if (bad := unsendable(text)) is not None:
             raise _Wrong(f"{bad} cannot be sent in a header", (name,))
     return out
+
+
+def headers_of(value: Any) -> Headers:
+    """A mapping that came from elsewhere than a file, as headers.
+
+    Raises:
+        ValueError: it is none, or holds what cannot be sent; the message shows no value.
+    """
+    return Headers(_headers(value))
 
 
 def unsendable(text: str) -> str | None:
@@ -234,6 +254,7 @@ class Written:
     server_url: str | None = None
     http_url: str | None = None
     headers: Headers = field(factory=lambda: Headers({}))
+    headers_helper: str | None = None
     disabled: bool = False
     enabled: bool = True
     is_active: bool = True
@@ -251,6 +272,7 @@ _RENAMED = {
     "env_file": "envFile",
     "server_url": "serverUrl",
     "http_url": "httpUrl",
+    "headers_helper": "headersHelper",
     "is_active": "isActive",
     "connect_timeout": "connectTimeout",
     "disabled_tools": "disabledTools",

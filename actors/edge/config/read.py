@@ -196,7 +196,7 @@ class Reader:
                 entry = read.entry
                 if read.problems:
                     entry = evolve(entry, error=_errors(source, prefix, each, read.problems))
-            if self._trusts is not None and entry.command is not None:
+            if self._trusts is not None and entry.starts_something:
                 trusted = self._trusts(entry)
                 if trusted != entry.trusted:
                     entry = evolve(entry, trusted=trusted)

@@ -1,7 +1,8 @@
 """Which servers of discovered files a person has approved.
 
 A project's ``.mcp.json`` comes with the project, so what it starts is asked about first. An approval is for one entry of one
-file, as it was: a hash of all that decides what runs. That is its command, args, env, url, cwd and envFile as written; what the
+file, as it was: a hash of all that decides what runs. That is its command, args, env, url, cwd, envFile and headersHelper as
+written; what the
 file declares as the default of each input they refer to; and what is in the env file. Change one of them and it is asked about
 again. A hash, and never a value, is all that is kept.
 
@@ -47,6 +48,8 @@ def fingerprint(entry: ServerEntry, env_file: Any = _NOT_READ) -> str:
         *(entry.command, entry.args, sorted(entry.env.items()), entry.url, entry.cwd, entry.env_file),
         None if entry.env_file is None else "absent" if there is None else hashlib.sha256(there).hexdigest(),
         [(each.id, each.default) for each in inputs_of(entry)],
+        # Only where there is one, so that approvals of before hold.
+        *([entry.headers_helper] if entry.headers_helper is not None else []),
     ]
     return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
 
@@ -54,6 +57,7 @@ def fingerprint(entry: ServerEntry, env_file: Any = _NOT_READ) -> str:
 def inputs_of(entry: ServerEntry) -> list[InputSpec]:
     """The inputs that the file declares and that an entry's command, args, env, cwd, envFile or url refer to, by id."""
     texts = [entry.command, *entry.args, *entry.env.values(), entry.url, entry.cwd, entry.env_file]
+    texts.append(entry.headers_helper)
     found = {each.id: each for each in entry.inputs if any(f"${{input:{each.id}}}" in text for text in texts if text)}
     return [found[id_] for id_ in sorted(found)]
 

@@ -32,7 +32,6 @@ FOR_NOW = frozenset({429, 503})
 """Statuses that refuse a request for now, so that it was not done."""
 
 
-
 @frozen
 class Meaning:
     """A refusal by status.

@@ -27,7 +27,7 @@ DELETE_SECONDS = 2.0
 
 @asynccontextmanager
 async def open_remote(
-    launch: Launch, scrub: Callable[[str], str], *, older: bool, max_message: int
+    launch: Launch, scrub: Callable[[str], str], *, older: bool, max_message: int, renews_login: bool = False
 ) -> AsyncIterator[Wire]:
     """Open a wire to a URL. Leaving it ends the session and closes all connections, within a few seconds.
 
@@ -36,6 +36,7 @@ async def open_remote(
         scrub: removes secrets from a text.
         older: over HTTP+SSE.
         max_message: longest message accepted, in bytes.
+        renews_login: the next connection has another login than this one.
 
     Raises:
         HttpRefused: on entering: the environment names certificates or a proxy that cannot be used, or there is no event stream
@@ -46,7 +47,7 @@ async def open_remote(
     from .endpoint import Endpoint
 
     assert launch.url is not None
-    wire = RemoteWire(scrub)
+    wire = RemoteWire(scrub, renews_login=renews_login)
     try:
         opening = open_clients(launch.headers)
         clients = await opening.__aenter__()

@@ -31,14 +31,16 @@ class RemoteWire(Wire):
 
     Args:
         scrub: takes a text and returns it without secrets.
+        renews_login: the next connection has another login than this one.
 
     Attributes:
         make: set before the dispatcher is asked for.
         handshaken: a request has been answered with success; until then a refusal is one of the connection.
     """
 
-    def __init__(self, scrub: Callable[[str], str]) -> None:
+    def __init__(self, scrub: Callable[[str], str], *, renews_login: bool = False) -> None:
         super().__init__(scrub)
+        self._renews_login = renews_login
         self.make: MakeConversation | None = None
         self.handshaken = False
         self._conversation: Conversation | None = None
@@ -76,5 +78,7 @@ class RemoteWire(Wire):
         """Read a status that is no success; the connection is lost when it wants a login."""
         meaning = read_status(response.status_code, response.headers, time.time())
         if meaning.wants_login(handshake=not self.handshaken):
-            self.lose(str(meaning), needs_auth=True)
+            # One that worked has expired, if another one can be had; one that never did is wrong.
+            expired = self.handshaken and self._renews_login
+            self.lose(str(meaning), needs_auth=not expired, renew=expired)
         return meaning

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ...model.config import ServerEntry
 from ...model.errors import PlaybillError
@@ -204,9 +204,24 @@ class _Backstage:
     async def _open_and_hold(self) -> None:
         launch = self._settings.expand(self._entry)
         self._scrub = scrubber(launch.secrets)
+        launch = await self._with_login(launch)
         known = self._eras.get(self._entry.name)
         if (other := await self._attempt(launch, known)) is not None:
             await self._attempt(launch, other)
+
+    async def _with_login(self, launch: Launch) -> Launch:
+        """The launch with the headers that its helper gives, if it has one; what that says is a secret from here on."""
+        command = getattr(launch, "headers_helper", None)
+        if command is None or launch.url is None:
+            return launch
+        from ..remote.helper import headers_from
+
+        given = await headers_from(command, name=self._entry.name, url=launch.url, cwd=launch.cwd, env=launch.env)
+        values = {part for value in given.values() for part in (value, value.rpartition(" ")[2]) if len(part) > 3}
+        self._scrub = scrubber(launch.secrets | values)
+        names = {name.lower() for name in given}
+        kept = {name: value for name, value in launch.headers.items() if name.lower() not in names}
+        return evolve(launch, headers={**kept, **given}, secrets=launch.secrets | values)  # type: ignore[misc]
 
     async def _attempt(self, launch: Launch, known: Era | None) -> Era | None:
         """One process, or one HTTP connection.

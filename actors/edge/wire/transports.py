@@ -58,5 +58,6 @@ def open_wire(
     if kind == "memory":
         return open_given(entry.server, scrub) if is_transport(entry.server) else open_memory(entry.server, scrub)
     if launch.url is not None:
-        return open_remote(launch, scrub, older=older or kind == "sse", max_message=max_line)
+        renews = entry.headers_helper is not None
+        return open_remote(launch, scrub, older=older or kind == "sse", max_message=max_line, renews_login=renews)
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)
