@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 import trio
 from playbill.actors import CallTimeout, ServerDied, ServerUnavailable
-from playbill.actors.edge.remote import conversation, opening, streamable
 from playbill.actors.edge.wire import link
+from playbill.actors.edge.wire.remote import conversation, opening, streamable
 
 from .conftest import FOR_ONE_LIFE, OnStage, said
 from .server import Web, deed, serving
@@ -466,7 +466,7 @@ async def test_an_entry_with_a_type_is_taken_at_its_word(on_stage: OnStage) -> N
 
 
 async def test_a_stream_that_names_no_endpoint_is_given_up(on_stage: OnStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from playbill.actors.edge.remote import older_sse
+    from playbill.actors.edge.wire.remote import older_sse
 
     monkeypatch.setattr(older_sse, "ENDPOINT_SECONDS", 0.05)
     async with serving(Web("sse")) as web:

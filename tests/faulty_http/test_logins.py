@@ -13,7 +13,7 @@ import trio
 from playbill.actors import open_host
 from playbill.actors.edge.config.file import FileStore
 from playbill.actors.edge.config.trust import TrustStore, fingerprint
-from playbill.actors.edge.remote import helper
+from playbill.actors.edge.wire.remote import helper
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.diff import launch_key
 from playbill.supervision import Backoff

@@ -170,6 +170,7 @@ MEET = ("actors.board", "actors.line", "actors.desk")
 """Where the cast meets: the latest values, the lines that calls go through, the requests and what was done of them."""
 HOUSE = (
     "actors.host",
+    "actors.again",
     "actors.calls",
     "actors.natives",
     "actors.operations",
@@ -202,7 +203,7 @@ RULES = [
         ours={MODEL, PORTS, "actors.edge.config"},
         # What the SDK is made of comes with it: pydantic checks and pydantic_core reads JSON, httpx2 is its HTTP client, its
         # streams are anyio's, and a trace goes on through a call by opentelemetry.
-        others={"attrs", "trio", *SDK, "pydantic", "pydantic_core", "httpx2", "anyio", "opentelemetry"},
+        others={"attrs", "trio", *SDK, "pydantic", "pydantic_core", "httpx2", "httpcore2", "anyio", "opentelemetry"},
     ),
     # The cast: they meet through values and refs, and never import one another.
     *(Rule(name, ours={MODEL, PORTS, SUPERVISION, *MEET}, others={"trio", "attrs"}, types_only=SDK) for name in CAST),
@@ -306,11 +307,13 @@ def test_only_the_transports_file_chooses_mcp_transports() -> None:
     """The SDK's transports are opened in one file, as are processes; and one file decides which of the two it is."""
     openers = {
         "mcp.client.stdio": "nobody",
-        "mcp.client.sse": "streams",
-        "mcp.client.streamable_http": "streams",
+        "mcp.client.sse": "nobody",
+        "mcp.client.streamable_http": "nobody",
         "mcp.shared.memory": "streams",
         "mcp.server": "nobody",
         "playbill.actors.edge.wire.streams": "transports",
+        "playbill.actors.edge.wire.given": "transports",
+        "playbill.actors.edge.wire.remote.opening": "transports",
         "playbill.actors.edge.wire.stdio": "transports",
     }
     wrong = [

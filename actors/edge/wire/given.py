@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from .streams import StreamWire, leaf_of
+from .stream_wire import StreamWire, leaf_of
 from .wire import Refused, Wire, one_line
 
 __all__ = ["is_transport", "open_given"]

@@ -32,10 +32,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...model.status import ToolDef
 from ...ports import RETRY_AFTER, ConnectionLost, Era, ListFailed, Listing, Loss, Progress
-from ..remote.failures import HttpFailed
-from ..remote.meaning import FOR_NOW
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
+from .remote.failures import HttpFailed
+from .remote.meaning import FOR_NOW
 from .rpc import ConnectionClosed
 from .wire import Refused, Wire, one_line
 

@@ -24,7 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from ...ports import Era
-from ..remote.failures import HttpFailed
+from .remote.failures import HttpFailed
 from .rpc import ConnectionClosed
 
 __all__ = ["PROBE_SECONDS", "ProbeLost", "negotiate"]

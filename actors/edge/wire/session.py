@@ -214,7 +214,7 @@ class _Backstage:
         command = getattr(launch, "headers_helper", None)
         if command is None or launch.url is None:
             return launch
-        from ..remote.helper import headers_from
+        from .remote.helper import headers_from
 
         given = await headers_from(command, name=self._entry.name, url=launch.url, cwd=launch.cwd, env=launch.env)
         values = {part for value in given.values() for part in (value, value.rpartition(" ")[2]) if len(part) > 3}

@@ -1,4 +1,4 @@
-"""Wires over the SDK's own message streams: servers in memory.
+"""Servers in memory, over the SDK's own message streams.
 
 The streams tell little of a failure: the SDK logs what happened and closes them. So the wire here has a place of its own that
 sees the cause: the task that runs the server.
@@ -9,40 +9,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
+from .stream_wire import StreamWire, leaf_of
 from .wire import Wire
 
-if TYPE_CHECKING:
-    from mcp.shared.dispatcher import Dispatcher
-
-__all__ = ["StreamWire", "leaf_of", "open_memory"]
+__all__ = ["open_memory"]
 
 MEMORY_GRACE = 2.0
 """Seconds an in-memory server has to leave after its streams ended."""
-
-
-class StreamWire(Wire):
-    """A pair of the SDK's message streams under the SDK's own dispatcher."""
-
-    def __init__(self, scrub: Callable[[str], str], read: Any, write: Any) -> None:
-        super().__init__(scrub)
-        self._streams = (read, write)
-        self.cause = ""
-        """What is known of a failure that the streams themselves do not tell."""
-
-    def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
-        from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-
-        return JSONRPCDispatcher(*self._streams)
-
-    def dispatcher_ended(self) -> None:
-        self.lose(self.cause or "the server closed the connection")
-
-    def last_words(self) -> str:
-        return self.scrub(self.cause)
 
 
 @asynccontextmanager
@@ -79,10 +56,3 @@ async def _close_quietly(*streams: Any) -> None:
     for stream in streams:
         with contextlib.suppress(Exception):
             await stream.aclose()
-
-
-def leaf_of(error: BaseException) -> str:
-    """The first exception in a group of groups, in words."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

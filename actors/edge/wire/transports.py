@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
-from ..remote.opening import open_remote
 from .given import is_transport, open_given
 from .lines import DEFAULT_MAX_LINE
+from .remote.opening import open_remote
 from .spawn import Handover
 from .stdio import open_stdio
 from .streams import open_memory

@@ -15,8 +15,8 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 import trio
 
-from ..wire.rpc import LOG
-from ..wire.wire import HttpRefused
+from ..rpc import LOG
+from ..wire import HttpRefused
 from . import bodies
 from .clients import Clients
 from .conversation import Conversation, Exchange

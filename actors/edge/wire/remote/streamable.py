@@ -26,7 +26,7 @@ import trio
 from attrs import define
 from mcp.shared.exceptions import MCPError
 
-from ..wire.rpc import LOG, decode, encode
+from ..rpc import LOG, decode, encode
 from . import bodies
 from .clients import Clients
 from .conversation import Conversation, Exchange

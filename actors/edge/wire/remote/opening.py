@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from ..wire.sdk import load_sdk
-from ..wire.wire import HttpRefused, Launch, Wire
+from ..sdk import load_sdk
+from ..wire import HttpRefused, Launch, Wire
 from .clients import open_clients
 from .wire import RemoteWire
 

@@ -2,8 +2,8 @@
 
 The command is one line for the shell. It prints a JSON object of strings, whose members become headers, in place of those that
 the entry writes under the same names. It runs in the folder of the config file with the environment a server of that entry
-would have, and ``MCP_SERVER_NAME`` and ``MCP_SERVER_URL``. It has `HELPER_SECONDS` and `MOST_OUTPUT` bytes; past either, and when it
-has ended, all of its process group is killed. What it prints is a secret: it is in no message.
+would have, and ``MCP_SERVER_NAME`` and ``MCP_SERVER_URL``. It has `HELPER_SECONDS` and `MOST_OUTPUT` bytes; past either, and
+when it has ended, all of its process group is killed. What it prints is a secret: it is in no message.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Mapping
 
 import trio
 
-from ..config.keys import Headers, headers_of
-from ..wire.wire import HttpRefused, one_line
+from ...config.keys import Headers, headers_of
+from ..wire import HttpRefused, one_line
 
 __all__ = ["HELPER_SECONDS", "headers_from"]
 

@@ -44,8 +44,8 @@ from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 
-from ..wire.inbound import InboundContext
-from ..wire.rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite
+from ..inbound import InboundContext
+from ..rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite
 
 __all__ = ["Conversation", "Exchange"]
 

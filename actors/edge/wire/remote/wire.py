@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from ..wire.wire import Wire
+from ..wire import Wire
 from .meaning import Meaning, read_status
 
 if TYPE_CHECKING:

@@ -32,8 +32,13 @@ class HttpFailed(MCPError):
 
 def words_of(error: httpx2.RequestError | httpx2.InvalidURL, url: str) -> str:
     """A network error in one line; of the URL only host and port, as the rest may hold a secret."""
-    parts = urlsplit(url)
-    where = parts.netloc.rpartition("@")[2] or "the server"
-    said = " ".join(str(error).split())
+    try:
+        where = urlsplit(url).netloc.rpartition("@")[2] or "the server"
+    except ValueError:
+        where = "the server"
     kind = type(error).__name__
-    return f"the request to {where} failed: {kind}: {said}" if said else f"the request to {where} failed: {kind}"
+    cause: BaseException | None = error
+    while cause is not None and not str(cause).strip():  # some say nothing, and what they come of does
+        cause = cause.__cause__ or cause.__context__
+    said = "" if cause is None else f": {' '.join(str(cause).split())}"
+    return f"the request to {where} failed: {kind}{said}"
