@@ -13,6 +13,7 @@ specification, ToolAnnotations). The hints are the server's own word; to ask is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .model.errors import ServerDied, ServerUnavailable
@@ -30,7 +31,7 @@ def check_retry(retry: object) -> None:
 
 def may_repeat(tool: ToolDef) -> bool:
     """Whether a tool says that calling it again does no harm."""
-    hints = tool.annotations or {}
+    hints: Mapping[str, Any] = tool.annotations or {}
     return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 
 

@@ -45,7 +45,7 @@ async def headers_from(command: str, *, name: str, url: str, cwd: str | None, en
     more = {"MCP_SERVER_NAME": name, "MCP_SERVER_URL": url}
     try:
         process = await trio.lowlevel.open_process(
-            command,  # type: ignore[arg-type]
+            command,
             shell=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

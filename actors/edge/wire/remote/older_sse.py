@@ -7,7 +7,7 @@ and its request is answered all the same if the response comes over the stream.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -68,7 +68,7 @@ def _no_stream(wire: RemoteWire, response: httpx2.Response) -> HttpRefused:
     return refused
 
 
-async def _events(response: httpx2.Response, most: int) -> AsyncIterator[Any]:
+async def _events(response: httpx2.Response, most: int) -> AsyncGenerator[Any, None]:
     async for event in httpx2.EventSource(response, max_event_size=most):
         yield event
 

@@ -17,7 +17,7 @@ is gone: so the end of an idle server is noticed. In 2026-07-28 ``subscriptions/
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -309,7 +309,7 @@ class _Place:
     why: str = ""
 
 
-async def _events(response: httpx2.Response, most: int) -> AsyncIterator[Any]:
+async def _events(response: httpx2.Response, most: int) -> AsyncGenerator[Any, None]:
     async for event in httpx2.EventSource(response, max_event_size=most):
         yield event
 
