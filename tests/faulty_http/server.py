@@ -51,6 +51,8 @@ class Web:
         seen: how many requests of each method, or HTTP method, came.
         headers: of every request.
         sessions: those that are alive; `forget` empties it.
+        sessionless: it gives none.
+        knows_gets: a GET of a session that is unknown is answered 404, else 405.
         open: how many connections are open now.
         waiting: how many requests hang now.
         cancelled: ids that were said to be cancelled.
@@ -64,6 +66,7 @@ class Web:
         self.headers: list[dict[str, str]] = []
         self.sessions: set[str] = set()
         self.sessionless = False
+        self.knows_gets = True
         self.open = 0
         self.most_open = 0
         self.waiting = 0
@@ -154,6 +157,8 @@ class Web:
             await self._post(out, headers, message)
         elif verb == "GET" and self.kind == "legacy" and headers.get("mcp-session-id") in self.sessions:
             await self._get(out, headers)
+        elif verb == "GET" and "mcp-session-id" in headers and self.knows_gets:
+            await out.answer(404)
         elif verb == "DELETE" and headers.get("mcp-session-id") in self.sessions:
             self.sessions.discard(headers["mcp-session-id"])
             await out.answer(200)

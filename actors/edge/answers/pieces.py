@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -152,6 +153,9 @@ def _resource(block: Any) -> Piece:
     return Media("resource", mime, inner.blob, uri)
 
 
+_WORTH_LEAVING_OUT = 200
+"""Characters of a string that may be the data of an image; what is shorter costs nothing."""
+
 _READERS: dict[str, Callable[[Any], Piece]] = {
     "text": _text,
     "image": _image,
@@ -172,6 +176,23 @@ def _blocks(result: CallToolResult) -> Iterator[Piece]:
             yield reader(block)
         except Exception as error:
             yield Note(f"[content {place} left out: {kind} that cannot be read: {type(error).__name__}]")
+
+
+def _without(value: Any, media: dict[str, str]) -> Any:
+    """A JSON value in which no string repeats media that are among the pieces; servers mirror their images there.
+
+    Args:
+        value: structured content.
+        media: data → kind, of the pieces.
+    """
+    if isinstance(value, dict):
+        return {key: _without(each, media) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without(each, media) for each in value]
+    if isinstance(value, str) and len(value) >= _WORTH_LEAVING_OUT:
+        kind = media.get(value) or media.get(value.partition(";base64,")[2])
+        return value if kind is None else f"[the {kind} that is delivered beside this]"
+    return value
 
 
 def _structured(value: Any) -> Piece:
@@ -220,5 +241,10 @@ def read(result: CallToolResult) -> list[Piece]:
     pieces = [piece for piece in _blocks(result) if not isinstance(piece, Text) or piece.text.strip()]
     if result.structured_content is None:
         return pieces
-    structured = _structured(result.structured_content)
+    value = result.structured_content
+    media = {piece.data: piece.kind for piece in pieces if isinstance(piece, Media)}
+    if media:
+        with contextlib.suppress(RecursionError):  # it nests deeper than anybody writes
+            value = _without(value, media)
+    structured = _structured(value)
     return _merged(pieces, structured) if isinstance(structured, Structured) else [*pieces, structured]

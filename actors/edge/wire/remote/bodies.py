@@ -1,7 +1,12 @@
-"""Bodies of responses, within limits: how large, and how long after what mattered of them has come."""
+"""Bodies of responses, within limits: how large, and how long after what mattered of them has come.
+
+What reads a body is a stack of generators, and one that is left before its end is left open. So reading is ended by cancelling
+it from within: that passes through all of them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import trio
@@ -48,11 +53,15 @@ async def read_whole(response: httpx2.Response, most: int) -> bytes:
     """
     parts: list[bytes] = []
     size = 0
-    async for part in response.aiter_bytes():
-        size += len(part)
-        if size > most:
-            raise TooLarge
-        parts.append(part)
+    with trio.CancelScope() as enough:
+        async for part in response.aiter_bytes():
+            size += len(part)
+            if size > most:
+                enough.cancel()
+            else:
+                parts.append(part)
+    if size > most:
+        raise TooLarge
     return b"".join(parts)
 
 
@@ -62,15 +71,13 @@ async def excerpt(response: httpx2.Response) -> bytes:
 
     parts: list[bytes] = []
     size = 0
-    with trio.move_on_after(_EXCERPT_SECONDS):
-        try:
-            async for part in response.aiter_bytes():
+    with trio.move_on_after(_EXCERPT_SECONDS) as enough, contextlib.suppress(httpx2.RequestError):
+        async for part in response.aiter_bytes():
+            if size < _EXCERPT:
                 parts.append(part)
-                size += len(part)
-                if size >= _EXCERPT:
-                    break
-        except httpx2.RequestError:
-            pass
+            size += len(part)
+            if size >= _EXCERPT:
+                enough.cancel()
     return b"".join(parts)[:_EXCERPT]
 
 
@@ -78,9 +85,6 @@ async def drain(response: httpx2.Response) -> None:
     """Read what follows the answer, which is nothing, so that the connection can be used again. Raises nothing."""
     import httpx2
 
-    with trio.move_on_after(_DRAIN_SECONDS):
-        try:
-            async for _ in response.aiter_raw():
-                pass
-        except (httpx2.RequestError, httpx2.StreamError):
+    with trio.move_on_after(_DRAIN_SECONDS), contextlib.suppress(httpx2.RequestError, httpx2.StreamError):
+        async for _ in response.aiter_raw():
             pass

@@ -8,7 +8,7 @@ and its request is answered all the same if the response comes over the stream.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -47,12 +47,17 @@ async def open_stream(
                 refused = _no_stream(wire, response)
             else:
                 events = _events(response, max_message)
-                async with aclosing(events):
+                try:
                     to = await _endpoint_of(events, url)
                     if to is None:
                         refused = HttpRefused("the event stream names no endpoint", False)
                     else:
                         yield events, to
+                finally:
+                    with trio.CancelScope(shield=True) as enough:  # see `bodies`
+                        enough.cancel()
+                        async for _ in events:
+                            pass
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         refused = HttpRefused(words_of(error, url), False)
     if refused is not None:

@@ -17,8 +17,7 @@ is gone: so the end of an idle server is noticed. In 2026-07-28 ``subscriptions/
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx2
@@ -47,6 +46,9 @@ RESUME_FIRST, RESUME_MOST = 0.5, 30.0
 
 RESUMES = 5
 """Attempts in a row that bring nothing before a response is given up."""
+
+END_SECONDS = 0.5
+"""A stream of events may last on after its response."""
 
 PROBE_SECONDS = 5.0
 """Within which a server whose stream broke off shows that it is well."""
@@ -185,19 +187,16 @@ class StreamableHttp(Conversation):
         """Take what a stream brings, to its end, or just past the response; raises nothing of the network's."""
         place.why = "its event stream ended without a response"
         try:
-            async with aclosing(_events(response, self._max_message)) as events:
-                async for event in events:
+            with trio.CancelScope() as enough:
+                async for event in httpx2.EventSource(response, max_event_size=self._max_message):
                     place.last = event.id or place.last
                     if event.retry is not None:
                         place.pause = min(event.retry / 1000, RESUME_MOST)
                     if event.event == "message" and event.data:
                         self._take(event.data.encode(), exchange)
                     if exchange is not None and exchange.settled:
-                        with trio.move_on_after(0.5):  # to its end, so that the connection can be used again
-                            async for event in events:
-                                if event.event == "message" and event.data:
-                                    self._take(event.data.encode(), None)
-                        break
+                        # On to its end, so that the connection can be used again, if that is near. See `bodies` for the scope.
+                        enough.deadline = min(enough.deadline, trio.current_time() + END_SECONDS)
         except httpx2.SSEError as error:
             if exchange is not None:
                 exchange.fail(HttpFailed(f"invalid response: {' '.join(str(error).split())}"))
@@ -274,6 +273,8 @@ class StreamableHttp(Conversation):
                             return
                         meaning = self._wire.refuse(response)
                         if response.status_code not in (429, 500, 502, 503, 504):
+                            if before:  # it offered one: is it the one that it was?
+                                await self._ask_if_well()
                             return  # 405: it offers none
                         delay = max(delay, meaning.retry_after or 0)
                     elif not bodies.is_events(response):
@@ -307,11 +308,6 @@ class _Place:
     last: str | None = None
     pause: float | None = None
     why: str = ""
-
-
-async def _events(response: httpx2.Response, most: int) -> AsyncGenerator[Any, None]:
-    async for event in httpx2.EventSource(response, max_event_size=most):
-        yield event
 
 
 def _error_in(body: bytes) -> dict[str, Any] | None:
