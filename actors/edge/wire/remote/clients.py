@@ -11,7 +11,7 @@ import functools
 import os
 import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING
@@ -47,11 +47,14 @@ class Clients:
 
 
 @asynccontextmanager
-async def open_clients(headers: Mapping[str, str]) -> AsyncIterator[Clients]:
+async def open_clients(
+    headers: Mapping[str, str], transport: Callable[[], httpx2.AsyncBaseTransport] | None = None
+) -> AsyncIterator[Clients]:
     """Make the clients of one server; leaving closes their connections, within a second.
 
     Args:
         headers: sent with each request.
+        transport: makes what stands in for the network, for each of the two; None: the network, as the environment has it.
 
     Raises:
         OSError: the certificates that the environment names cannot be read.
@@ -72,6 +75,7 @@ async def open_clients(headers: Mapping[str, str]) -> AsyncIterator[Clients]:
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=most, max_keepalive_connections=_KEPT),
             follow_redirects=False,
+            transport=None if transport is None else transport(),
         )
 
     clients = Clients(client(CALLS_AT_ONCE), client(_CONTROL_AT_ONCE))

@@ -11,6 +11,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -18,6 +19,9 @@ from ..sdk import load_sdk
 from ..wire import HttpRefused, Launch, Wire
 from .clients import open_clients
 from .wire import RemoteWire
+
+if TYPE_CHECKING:
+    import httpx2
 
 __all__ = ["open_remote"]
 
@@ -27,7 +31,13 @@ DELETE_SECONDS = 2.0
 
 @asynccontextmanager
 async def open_remote(
-    launch: Launch, scrub: Callable[[str], str], *, older: bool, max_message: int, renews_login: bool = False
+    launch: Launch,
+    scrub: Callable[[str], str],
+    *,
+    older: bool,
+    max_message: int,
+    renews_login: bool = False,
+    transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
 ) -> AsyncIterator[Wire]:
     """Open a wire to a URL. Leaving it ends the session and closes all connections, within a few seconds.
 
@@ -37,6 +47,7 @@ async def open_remote(
         older: over HTTP+SSE.
         max_message: longest message accepted, in bytes.
         renews_login: the next connection has another login than this one.
+        transport: makes what stands in for the network; see `open_clients`.
 
     Raises:
         HttpRefused: on entering: the environment names certificates or a proxy that cannot be used, or there is no event stream
@@ -49,7 +60,7 @@ async def open_remote(
     assert launch.url is not None
     wire = RemoteWire(scrub, renews_login=renews_login)
     try:
-        opening = open_clients(launch.headers)
+        opening = open_clients(launch.headers, transport)
         clients = await opening.__aenter__()
     except (OSError, ValueError) as error:
         said = " ".join(str(error).split())
