@@ -72,20 +72,23 @@ class Network(httpcore2.AsyncNetworkBackend):
         if not self.up.get(host, False):
             raise httpcore2.ConnectError("connection refused")
         ours, theirs = trio.testing.memory_stream_pair()
-        self._nursery.start_soon(self._serve, host, theirs)
-        return _Stream(ours)
+        end = _Stream(ours)
+        self._nursery.start_soon(self._serve, host, theirs, end)
+        return end
 
-    async def _serve(self, host: str, stream: Any) -> None:
+    async def _serve(self, host: str, stream: Any, end: _Stream) -> None:
         stream.setsockopt = lambda *_: None
         with trio.CancelScope() as scope:
             self._scopes[host].add(scope)
             await self.webs[host]._connection(stream)
+        end.over = True
         self._scopes[host].discard(scope)
 
 
 class _Stream(httpcore2.AsyncNetworkStream):
     def __init__(self, stream: Any) -> None:
         self._stream = stream
+        self.over = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
@@ -104,4 +107,4 @@ class _Stream(httpcore2.AsyncNetworkStream):
         await self._stream.aclose()
 
     def get_extra_info(self, info: str) -> Any:
-        return None
+        return self.over if info == "is_readable" else None  # an idle one that is has ended

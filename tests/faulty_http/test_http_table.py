@@ -163,9 +163,10 @@ async def test_a_method_that_is_not_found_ends_no_session(on_stage: OnStage) -> 
         assert (stage.state().restarts, len(web.sessions)) == (0, 1)
 
 
+@pytest.mark.parametrize("what", ["hang", "stall"])
 @pytest.mark.parametrize("kind", ["legacy", "modern", "sse"])
 async def test_a_server_that_is_restarted_on_the_same_port_is_ready_again_by_itself(
-    on_stage: OnStage, kind: str
+    on_stage: OnStage, kind: str, what: str
 ) -> None:
     web = Web(kind)
     async with trio.open_nursery() as nursery:
@@ -176,7 +177,7 @@ async def test_a_server_that_is_restarted_on_the_same_port_is_ready_again_by_its
 
             async def call() -> None:
                 with pytest.raises(ServerDied):
-                    await stage.call("do", do="hang")
+                    await stage.call("do", do=what)
                 ended.append(1)
 
             async with trio.open_nursery() as calls:

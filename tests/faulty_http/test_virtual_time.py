@@ -85,7 +85,20 @@ async def test_an_idle_server_without_a_stream_is_pinged_every_thirty_seconds(ki
         gone = trio.current_time()
         lost = await until(host, lambda state: state.phase == "backing_off")
         assert trio.current_time() - gone <= 32
-        assert "connection refused" in str(lost.error)
+        assert str(lost.error).startswith("the request to web failed: ")
+
+
+@virtual_time
+@pytest.mark.parametrize("kind", ["legacy", "modern", "sse"])
+async def test_the_end_of_an_idle_server_with_a_stream_is_noticed_at_once(kind: str) -> None:
+    web = Web(kind)
+    async with hosted(web=web) as (host, network):
+        assert await host.ready(timeout=10)
+        await web.until(lambda web: web.streams)
+        gone = trio.current_time()
+        network.go_down("web")
+        await until(host, lambda state: state.phase == "backing_off")
+        assert trio.current_time() - gone <= 1
 
 
 @virtual_time
