@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from playbill.actors import CallTimeout, Config, ServerDied, ServerUnavailable, open_host
+from typing import Any
 
+import pytest
+import trio
+from playbill.actors import CallTimeout, Config, Host, ServerDied, ServerUnavailable, open_host
+from playbill.actors.model.status import ToolDef
+from playbill.actors.testing import Script, ScriptedServers
+
+from ..reports.conftest import opened, virtual_time
 from .conftest import FOR_ONE_LIFE, OnStage, said
 from .server import Web, deed, serving
 
@@ -82,6 +88,37 @@ async def test_a_server_that_wants_a_login_is_not_asked_again(on_stage: OnStage)
         with pytest.raises(ServerUnavailable, match="it needs a login"):
             await stage.host.call_tool("bad", "echo", retry=5, timeout=30)
         assert web.seen["tools/call"] == 1
+
+
+async def _dies_once(host: Host, servers: ScriptedServers, **options: Any) -> Any:
+    """Call a tool whose server dies under the first call."""
+    results: list[Any] = []
+
+    async def call() -> None:
+        try:
+            results.append(await host.call_tool("a", "read", {"n": 1}, timeout=60, **options))
+        except ServerDied as died:
+            results.append(died)
+
+    async with trio.open_nursery() as nursery:
+        servers.scripts["a"].call_delay = 5.0
+        nursery.start_soon(call)
+        await trio.sleep(1)
+        servers.scripts["a"].call_delay = 0.0
+        servers.live["a"].lose("exited with code 1")
+    return results[0]
+
+
+@virtual_time
+async def test_a_call_to_a_process_that_dies_is_made_again_too_where_it_was_asked_to_be() -> None:
+    tool = ToolDef("read", annotations=READ_ONLY)
+    servers = ScriptedServers(a=Script((tool,)))
+    async with opened(servers) as host:
+        assert await host.ready(timeout=10)
+        assert isinstance(await _dies_once(host, servers), ServerDied)
+        assert await host.ready(timeout=60)
+        assert not isinstance(await _dies_once(host, servers, retry=1), ServerDied)
+        assert servers.spawns["a"] == 3
 
 
 @pytest.mark.parametrize("retry", [-1, 1.5, True, "2"])
