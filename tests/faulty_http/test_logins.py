@@ -47,15 +47,20 @@ async def ready(path: Path) -> None:
         assert TOKEN not in repr(host.snapshot())
 
 
-@pytest.mark.parametrize("source", ["environment", "env file", "command"])
+@pytest.mark.parametrize("source", ["environment", "env file", "command", "url"])
 async def test_a_login_comes_from_the_environment_an_env_file_or_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "playbill")
+    for name in ("", "playbill", "mcp", "httpx2", "httpcore2"):
+        caplog.set_level(logging.DEBUG, name or None)
     async with serving(Web()) as web:
         if source == "environment":
             monkeypatch.setenv("WEB_TOKEN", TOKEN)
             path = write(tmp_path, url=web.url, headers={"Authorization": "Bearer ${WEB_TOKEN}"})
+        elif source == "url":
+            monkeypatch.setenv("WEB_TOKEN", TOKEN)
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            path = write(tmp_path, url=web.url + "?key=${WEB_TOKEN}", headers=headers)
         elif source == "env file":
             (tmp_path / ".env").write_text(f"WEB_TOKEN={TOKEN}\n")
             path = write(tmp_path, url=web.url, envFile=".env", headers={"Authorization": "Bearer ${WEB_TOKEN}"})

@@ -8,11 +8,13 @@ given, as the client would then leave the proxies out. Cookies are shared: a bal
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,20 @@ CALLS_AT_ONCE = 100
 _CONTROL_AT_ONCE = 16
 _KEPT = 8
 _CLOSE_SECONDS = 1.0
+
+
+ours: ContextVar[bool] = ContextVar("a request of ours is being sent", default=False)
+"""Set while it is: the HTTP client logs each request with its whole URL, and a URL may hold a secret."""
+
+
+class _Unspoken(logging.Filter):
+    """Keeps back what the HTTP client says of our requests, and of nobody else's."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not ours.get()
+
+
+_UNSPOKEN = _Unspoken()
 
 
 @frozen
@@ -64,6 +80,7 @@ async def open_clients(
         await trio.to_thread.run_sync(_import_httpx)
     import httpx2
 
+    logging.getLogger("httpx2").addFilter(_UNSPOKEN)  # once only, whoever asks again
     verify = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     cookies = CookieJar()
 

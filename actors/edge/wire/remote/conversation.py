@@ -276,7 +276,6 @@ class Conversation(ABC):
     async def _exchange(self, exchange: Exchange) -> None:
         with exchange.scope:
             await self._guarded(lambda: self._carry(exchange))
-            return
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         """A defect in one message must not end the others."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from .clients import ours
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -103,7 +105,7 @@ async def send(
     """Send a request, and follow the redirects that may be followed; yields the response before its body is read."""
     request = client.build_request(method, url, headers=dict(headers), content=body)
     for _ in range(_MOST_REDIRECTS):
-        response = await client.send(request, stream=True)
+        response = await _sent(client, request)
         try:
             follow = _follow(response)
             if follow is None:
@@ -112,11 +114,19 @@ async def send(
         finally:
             await response.aclose()
         request = follow
-    response = await client.send(request, stream=True)
+    response = await _sent(client, request)
     try:
         yield response
     finally:
         await response.aclose()
+
+
+async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    token = ours.set(True)
+    try:
+        return await client.send(request, stream=True)
+    finally:
+        ours.reset(token)
 
 
 def _follow(response: httpx2.Response) -> httpx2.Request | None:
