@@ -127,6 +127,15 @@ async def test_a_refused_login_is_told_apart(web: Web, connect: Connector) -> No
     assert error.reason == "HTTP 401 Unauthorized: it wants a login"
 
 
+async def test_a_refused_login_is_told_apart_by_the_sdks_transports_too(web: Web, connect: Connector) -> None:
+    web.status["*"] = 401
+    with trio.fail_after(20), pytest.raises(ConnectionFailed) as caught:
+        async with connect(entry(web.url), dispatcher="sdk"):
+            pytest.fail("it cannot be connected to")
+    assert caught.value.needs_auth
+    assert "HTTP 401 Unauthorized: it wants a login" in caught.value.reason
+
+
 @pytest.mark.parametrize(("status", "reason"), [(500, "HTTP 500 Internal Server Error"), (404, "HTTP 404 Not Found")])
 async def test_a_status_is_the_reason(web: Web, connect: Connector, status: int, reason: str) -> None:
     web.status["*"] = status
@@ -188,7 +197,8 @@ server.run(transport=sys.argv[1], port=int(sys.argv[2]))
 
 
 @pytest.mark.parametrize("transport", ["streamable-http", "sse"])
-async def test_the_sdks_own_server(connect: Connector, transport: str) -> None:
+@pytest.mark.parametrize("dispatcher", ["native", "sdk"])
+async def test_the_sdks_own_server(connect: Connector, transport: str, dispatcher: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     process = await trio.lowlevel.open_process(
@@ -199,7 +209,7 @@ async def test_the_sdks_own_server(connect: Connector, transport: str) -> None:
         with trio.fail_after(60):
             while True:
                 try:
-                    async with connect(one) as connection:
+                    async with connect(one, dispatcher=dispatcher) as connection:
                         assert [tool.bare for tool in (await connection.list_tools()).tools] == ["add"]
                         result = await connection.call_tool("add", {"a": 1, "b": 2}, None)
                         assert result.structured_content == {"result": 3}

@@ -307,13 +307,14 @@ def test_only_the_transports_file_chooses_mcp_transports() -> None:
     """The SDK's transports are opened in one file, as are processes; and one file decides which of the two it is."""
     openers = {
         "mcp.client.stdio": "nobody",
-        "mcp.client.sse": "nobody",
-        "mcp.client.streamable_http": "nobody",
+        "mcp.client.sse": "remote.sdk_streams",
+        "mcp.client.streamable_http": "remote.sdk_streams",
         "mcp.shared.memory": "streams",
         "mcp.server": "nobody",
         "playbill.actors.edge.wire.streams": "transports",
         "playbill.actors.edge.wire.given": "transports",
         "playbill.actors.edge.wire.remote.opening": "transports",
+        "playbill.actors.edge.wire.remote.sdk_streams": "remote.opening",
         "playbill.actors.edge.wire.stdio": "transports",
     }
     wrong = [

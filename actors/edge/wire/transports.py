@@ -46,7 +46,7 @@ def open_wire(
         launch: the same, expanded.
         scrub: removes secrets from a text.
         warden: has a reaper forked for each process (but on Windows); None: one for this connection alone.
-        native: our dispatcher over stdio, or the SDK's, as always on Windows.
+        native: our dispatchers, or the SDK's, as over stdio always on Windows.
         max_line: longest message, in bytes.
         older: over the older HTTP transport, where the entry leaves that open.
 
@@ -58,6 +58,12 @@ def open_wire(
     if kind == "memory":
         return open_given(entry.server, scrub) if is_transport(entry.server) else open_memory(entry.server, scrub)
     if launch.url is not None:
-        renews = entry.headers_helper is not None
-        return open_remote(launch, scrub, older=older or kind == "sse", max_message=max_line, renews_login=renews)
+        return open_remote(
+            launch,
+            scrub,
+            older=older or kind == "sse",
+            max_message=max_line,
+            renews_login=entry.headers_helper is not None,
+            native=native,
+        )
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)

@@ -38,6 +38,7 @@ async def open_remote(
     max_message: int,
     renews_login: bool = False,
     transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
+    native: bool = True,
 ) -> AsyncIterator[Wire]:
     """Open a wire to a URL. Leaving it ends the session and closes all connections, within a few seconds.
 
@@ -48,6 +49,7 @@ async def open_remote(
         max_message: longest message accepted, in bytes.
         renews_login: the next connection has another login than this one.
         transport: makes what stands in for the network; see `open_clients`.
+        native: our conversations, or the SDK's transports.
 
     Raises:
         HttpRefused: on entering: the environment names certificates or a proxy that cannot be used, or there is no event stream
@@ -66,7 +68,12 @@ async def open_remote(
         said = " ".join(str(error).split())
         raise HttpRefused(f"proxies or certificates of the environment cannot be used: {scrub(said)}", False) from None
     try:
-        if older:
+        if not native:
+            from .sdk_streams import open_sdk_streams
+
+            async with open_sdk_streams(launch, scrub, clients, older=older) as streams:
+                yield streams
+        elif older:
             from .older_sse import OlderSse, open_stream
 
             wire.legacy_only = True
