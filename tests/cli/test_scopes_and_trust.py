@@ -321,6 +321,7 @@ def test_trust_as_json_says_what_the_approval_covers_and_no_secret(playbill: Pla
         "env": ["API_KEY", "LEVEL"],
         "env_file": "x.env",
         "headers": ["X-Key"],
+        "headers_helper": None,
         "inputs": ["zone"],
         "hash": json.loads(state.read_text())["approved"][str(project)]["a"],
     }

@@ -34,6 +34,9 @@ CALLS_AT_ONCE = 100
 
 _CONTROL_AT_ONCE = 16
 _KEPT = 8
+_KEPT_SECONDS = 3.0
+"""Below the 5 s after which common servers close an idle connection: one that is used just then looks like a lost server."""
+
 _CLOSE_SECONDS = 1.0
 
 
@@ -90,7 +93,7 @@ async def open_clients(
             cookies=cookies,
             verify=verify,
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=_KEPT),
+            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=_KEPT, keepalive_expiry=_KEPT_SECONDS),
             follow_redirects=False,
             transport=None if transport is None else transport(),
         )
