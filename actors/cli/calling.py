@@ -10,7 +10,6 @@ from typing import Any
 
 import trio
 
-from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.config import Config, ServerEntry
 from ..model.errors import UnknownServer, UnknownTool
@@ -18,13 +17,17 @@ from ..model.nearest import nearest
 from ..model.snapshot import PluginModel, Snapshot
 from .configs import load
 from .errors import CliError, Exit, diagnose
+from .hosting import opened
 from .interrupt import run
 from .names import by_wire_name, near_tool, origin_of
 from .render import print_json, print_text
 from .showing import why_not_ready
-from .waiting import settle
+from .waiting import settle, working
 
 __all__ = ["call_tool", "origin_of", "parse_arguments", "text_of"]
+
+SCHEMA = 1
+"""The version of the JSON around the result; it grows when a key changes or goes, not when one is added."""
 
 TIMEOUT = 60.0
 
@@ -35,6 +38,10 @@ def parse_arguments(text: str) -> dict[str, Any]:
     Raises:
         CliError: the text is not one JSON object.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CliError(Exit.USAGE, "the arguments are not UTF-8") from None
     try:
         value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -75,7 +82,7 @@ def call_tool(
         path, scope: of the config, as in `configs.open_store`.
         name: a wire name, or ``SERVER/TOOL``; where the name tells the server, no other is started.
         arguments: one JSON object.
-        as_json: print the raw result as JSON.
+        as_json: print the raw result, and whose it is, as JSON.
         timeout: seconds for all of it; None = 60 for the server to be ready, then the entry's own or 60 for the call.
 
     Returns:
@@ -103,14 +110,16 @@ def call_tool(
 
     async def verb() -> int:
         deadline = trio.current_time() + seconds
-        async with open_host(config) as host:
+        async with opened(config) as host:
             snapshot = await _until_known(host, name, origin, seconds)
             server, bare = _find(snapshot.model, name, origin)
             # Without a limit of the person's own, the entry's `timeout` is the limit of the call.
             left = None if timeout is None else max(deadline - trio.current_time(), 0.001)
-            result = await host.call_tool(server, bare, values, timeout=left)
+            async with working(lambda: f"waiting for the answer of {server}/{bare}"):
+                result = await host.call_tool(server, bare, values, timeout=left)
         if as_json:
-            print_json(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+            raw = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            print_json({"schema": SCHEMA, "server": server, "tool": bare, "result": raw})
         else:
             print_text(text_of(result))
         if result.is_error:

@@ -6,7 +6,6 @@ from typing import Any
 
 import trio
 
-from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.config import Config
 from ..model.frozen import thaw
@@ -15,6 +14,7 @@ from ..model.snapshot import PluginModel, ServerState, Snapshot
 from ..model.why import each_why
 from .configs import load
 from .errors import Exit, diagnose
+from .hosting import opened
 from .interrupt import run
 from .listing import how_to_trust
 from .options import host_options
@@ -60,7 +60,7 @@ def show_tools(
     options = host_options(profile, budget)
 
     async def verb() -> int:
-        async with open_host(config, **options) as host:
+        async with opened(config, **options) as host:
             snapshot = await settle(host, TIMEOUT if timeout is None else timeout)
             now = trio.current_time()
             if as_json:

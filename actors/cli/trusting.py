@@ -64,7 +64,7 @@ def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: Edit
         ConfigError: the config cannot be read.
         WriteFailed: the approval cannot be kept.
     """
-    approvals = TrustStore()
+    approvals = TrustStore() if options.timeout is None else TrustStore(lock_timeout=options.timeout)
     if options.config is not None and options.scope is None:
         config = FileStore(options.config, trust=approvals).load()
     else:

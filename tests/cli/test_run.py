@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playbill.actors.cli.running import Told, changes_of, words_of
+from playbill.actors.cli.running import Told, changes_of, is_again, words_of
 from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.projection import project
@@ -74,6 +74,68 @@ def test_what_the_budget_dropped_is_told_with_its_warning() -> None:
 def test_words_are_one_line_whatever_a_server_is_called() -> None:
     (line, _) = said(Told(), snap("a\n\x1b[31m"))[1]
     assert line.isprintable()
+
+
+def _heard(*changes: tuple[str, str | None, str | None]) -> list[str | None]:
+    """The phases that a person is told, of (server, phase, error)."""
+    failing: dict[str, str | None] = {}
+    told = []
+    for name, phase, error in changes:
+        if not is_again(failing, {"event": "server", "name": name, "phase": phase, "error": error}):
+            told.append(phase)
+    return told
+
+
+def test_a_server_that_fails_the_same_way_again_is_told_once_and_when_it_is_parked() -> None:
+    again = [("a", "starting", None), ("a", "backing_off", "not found")]
+    assert _heard(*again * 4, ("a", "parked", "not found")) == ["starting", "backing_off", "parked"]
+    assert _heard(*again, ("a", "starting", None), ("a", "backing_off", "killed")) == [
+        "starting",
+        "backing_off",
+        "backing_off",
+    ]
+    assert _heard(*again, ("a", "starting", None), ("a", "ready", None), *again) == [
+        "starting", "backing_off", "ready", "starting", "backing_off",
+    ]  # fmt: skip
+    assert _heard(*again, ("b", "starting", None), ("b", "backing_off", "not found")) == ["starting", "backing_off"] * 2
+    assert _heard(*again, ("a", None, None), *again) == ["starting", "backing_off", None, "starting", "backing_off"]
+
+
+def test_nothing_but_a_server_is_told_again() -> None:
+    assert is_again({"a": None}, {"event": "catalog"}) is False
+    assert is_again({"a": None}, {"event": "config", "error": None}) is False
+
+
+@pytest.mark.parametrize(("more", "times"), [((), 1), (("--verbose",), 2), (("--json",), 2)])
+def test_retries_are_told_to_who_asks_for_all(
+    playbill: Playbill, write_config: WriteConfig, more: tuple[str, ...], times: int
+) -> None:
+    config = write_config(dead={"command": "no-such-program"})
+    # The command waits until the server has failed twice.
+    done = playbill("run", "--no-watch", "--timeout", "60", *more, "--config", config, "--", "true")
+    failures = [
+        line
+        for line in done.stderr.splitlines()
+        if "not found" in line and ("server dead: " in line or '"event"' in line)
+    ]
+    assert done.returncode == 0
+    assert len(failures) >= times
+    if times == 1:
+        assert failures == [
+            "server dead: backing off: command: 'no-such-program' is not found in PATH (further tries are told with --verbose)"
+        ]
+
+
+def test_a_timeout_holds_the_command_back_until_the_servers_are_ready(
+    playbill: Playbill, write_config: WriteConfig
+) -> None:
+    config = write_config(dice=shipped("dice"))
+    done = playbill(
+        "run", "--no-watch", "--timeout", "60", "--config", config, "--", sys.executable, "-c",
+        "import sys; print('mine', file=sys.stderr, flush=True)",
+    )  # fmt: skip
+    lines = done.stderr.splitlines()
+    assert lines.index("mine") > next(at for at, line in enumerate(lines) if line.startswith("server dice: ready"))
 
 
 def test_with_a_command_it_ends_as_the_command_does(playbill: Playbill, write_config: WriteConfig) -> None:

@@ -60,12 +60,14 @@ def test_list_as_json_has_every_entry_and_no_secret(inside: Playbill, write_conf
     assert (b["kind"], b["url"]) == ("http", "https://example.com/mcp")
 
 
-def test_list_does_not_import_mcp(write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_list_imports_neither_mcp_nor_trio_nor_rich(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]
+) -> None:
     config = write_config(a={"command": "x"}, b={"comand": "x"})
     code = (
         "import sys\nfrom playbill.actors.cli.app import run\n"
         f"code = run(['list', '--json', '--config', {str(config)!r}])\n"
-        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2', 'rich'} & set(sys.modules)\n"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2', 'rich', 'trio'} & set(sys.modules)\n"
         "print(code, sorted(heavy), file=sys.stderr)"
     )
     done = subprocess.run(
@@ -157,7 +159,7 @@ def test_call_as_json_prints_the_raw_result(inside: Playbill, write_config: Writ
     config = write_config(notes=entry("notes"))
     done = inside("call", "notes/titles", "--json", "--config", config)
     assert (done.returncode, done.stderr) == (0, "")
-    value = json.loads(done.stdout)
+    value = json.loads(done.stdout)["result"]
     assert value["content"] == [{"type": "text", "text": "no notes yet"}]
     assert value["isError"] is False
 
