@@ -73,13 +73,15 @@ def _tail(host: Host, name: str) -> None:
 
 async def _tell(host: Host, events: AsyncIterator[Event | Gap]) -> None:
     """Tell each event, those too that came before anybody listened. A checkpoint."""
+    from .. import Gap
+
     told = 0
     early = [each for server in host.snapshot().model.servers for each in host.journal(server.name)]
     for event in sorted(early, key=lambda each: each.seq):
         detail(_words(event))
         told = event.seq
     async for each in events:
-        if hasattr(each, "missed"):
+        if isinstance(each, Gap):
             detail(f"{each.missed} events were too fast to be told")
         elif each.seq > told:
             detail(_words(each))

@@ -33,7 +33,7 @@ class FileReviewer:
     def __init__(self, host: Host, path: str | None, scope: Scope | None) -> None:
         self._host = host
         self._path = path
-        self._scope = scope
+        self._scope: Scope | None = scope
         self._approvals = TrustStore()
         self._seen: dict[tuple[str, str], ServerEntry] = {}
 

@@ -33,7 +33,7 @@ def _scroll(state: State, to: int | None = None, by: int = 0) -> Step:
     dialog: Any = state.dialog
     lines = len(dialog_lines(state))
     if to is None:
-        was = dialog.top
+        was: int | None = dialog.top
         to = (max(0, lines - state.page) if was is None else was) + by
     return evolve(state, dialog=evolve(dialog, top=min(max(0, to), max(0, lines - 1)))), ()
 

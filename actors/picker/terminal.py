@@ -19,9 +19,6 @@ import urwid
 from attrs import frozen
 from urwid.display import raw
 
-if sys.platform != "win32":
-    import termios
-
 __all__ = ["NoTerminal", "Terminal", "colours", "open_terminal", "speaks_unicode"]
 
 _DEVICE = "CONOUT$" if sys.platform == "win32" else "/dev/tty"
@@ -136,10 +133,13 @@ class _Screen(raw.Screen):
 
     def _start(self, *args: Any, **more: Any) -> None:
         super()._start(*args, **more)
-        if sys.platform != "win32":
-            with suppress(termios.error):
-                fd = self._term_input_file.fileno()
-                # What urwid kept before is what it restores: only the running screen is changed.
-                mode = termios.tcgetattr(fd)
-                mode[0] &= ~(termios.IXON | termios.IXOFF | termios.IXANY)
-                termios.tcsetattr(fd, termios.TCSANOW, mode)
+        if sys.platform == "win32":
+            return
+        import termios
+
+        with suppress(termios.error):
+            fd = self._term_input_file.fileno()
+            # What urwid kept before is what it restores: only the running screen is changed.
+            mode = termios.tcgetattr(fd)
+            mode[0] &= ~(termios.IXON | termios.IXOFF | termios.IXANY)
+            termios.tcsetattr(fd, termios.TCSANOW, mode)
