@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from importlib.metadata import version as _version
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ OUTSIDE = {
     "benchmarks/README.md": "about/benchmarks",
 }
 """Pages whose text is elsewhere in the repository."""
+
+NOT_CALLED = {"playbill.actors.Host", "playbill.actors.View", "playbill.actors.Catalog", "playbill.actors.Preview"}
+"""Classes that no program makes an object of: how they are called is nobody's business."""
 
 project = "Playbill"
 author = "The Playbill developers"
@@ -87,6 +91,23 @@ def _read(app: Any, name: str, source: list[str]) -> None:
         source[0] += f"\n{_navigation()}"
 
 
+def _signed(
+    app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None] | None:
+    if what != "class" or not isinstance(thing, type):
+        return None
+    if name in NOT_CALLED:
+        return "", None
+    sys.path.insert(0, str(HERE))
+    try:
+        from tools.fields import signature as written
+    finally:
+        sys.path.remove(str(HERE))
+    found = written(thing)
+    return None if found is None else (found, None)
+
+
 def setup(app: Any) -> None:
     """Sphinx calls this."""
     app.connect("source-read", _read)
+    app.connect("autodoc-process-signature", _signed)

@@ -1,7 +1,9 @@
-"""Playbill in an asyncio program, by way of trio's guest mode; the bridge is `trio_guest.py` beside this file.
+"""Playbill in an asyncio program, by way of trio's guest mode.
 
-pip install playbill
-python guest_mode.py        # rolls dice while it looks a name up, and gives up a call
+    pip install .               # in a clone of Playbill
+    python guest_mode.py        # rolls dice while it looks a name up, and gives up a call
+
+The bridge is `trio_guest.py` beside this file.
 """
 
 from __future__ import annotations

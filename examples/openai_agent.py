@@ -1,6 +1,6 @@
 """An agent on trio with OpenAI's SDK (Responses): the tools of MCP servers and one of its own, side by side.
 
-    pip install playbill openai
+    pip install . openai                   # in a clone of Playbill
     OPENAI_API_KEY=… python openai_agent.py "Roll 3d6 and flip a coin." "And again?"
 
 Each argument is a turn of one conversation. The servers are those of the ``mcp.json`` beside this file, or of ``$MCP_CONFIG``.

@@ -6,6 +6,7 @@ verb too. The verbs are in `verbs`, their options in `options`.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
-from .errors import CliError, Exit, explain, failure
+from .errors import CliError, Exit, explain, failure, leaf_of
 from .options import Options, SaidOptions
 from .render import print_failure
 from .verbs import app
@@ -25,7 +26,9 @@ __all__ = ["Options", "app", "run"]
 _APART = ("--", "--help", "--version")
 """What begins with two dashes and is no option of a verb."""
 
-_SIGNALS = (Exit.HANGUP, Exit.INTERRUPTED, Exit.TERMINATED)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+_SIGNALS = (Exit.HANGUP, Exit.INTERRUPTED, Exit.QUIT, Exit.TERMINATED)
 
 
 def _options() -> Mapping[str, bool]:
@@ -45,10 +48,10 @@ def _is_flag(hint: Any) -> bool:
 
 
 def _verb_first(tokens: Sequence[str]) -> list[str]:
-    """The tokens with the options that stand before the verb moved behind it; ``--help`` and ``--version`` stay.
+    """The tokens with the options that stand before the verb moved behind it; of ``--help`` and ``--version`` they say nothing.
 
     Raises:
-        CliError: before the verb there is something that is no option of any verb.
+        CliError: before the verb there is something that is no option of any verb, or there is no verb.
     """
     if not tokens or not tokens[0].startswith("--") or tokens[0] in _APART:
         return list(tokens)
@@ -59,8 +62,10 @@ def _verb_first(tokens: Sequence[str]) -> list[str]:
         if name not in known:
             raise CliError(Exit.USAGE, f"there is no option {name!r}{_did_you_mean(name, known)}; see playbill --help")
         at += 2 if known[name] and not has_value else 1
-    if at >= len(tokens) or tokens[at].startswith("-"):
-        return list(tokens)
+    if at >= len(tokens) or tokens[at] == "--":
+        raise CliError(Exit.USAGE, "there is no verb beside the options; see playbill --help")
+    if tokens[at].startswith("-"):
+        return list(tokens[at:])
     return [tokens[at], *tokens[:at], *tokens[at + 1 :]]
 
 
@@ -86,13 +91,16 @@ def _did_you_mean(name: str, known: Any) -> str:
 
 
 def _usage(error: CycloptsError) -> str:
+    verb = next(iter(error.command_chain or ()), None)
+    where = "playbill --help" if verb is None else f"playbill {verb} --help"
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(map(repr, error.unused_tokens or ()))
-        return f"too many arguments: {unused}; see playbill --help (JSON with spaces needs quotes)"
+        hint = " (JSON with spaces needs quotes)" if verb == "call" else ""
+        return f"too many arguments: {unused}; see {where}{hint}"
     said = " ".join(str(error).split())
-    if isinstance(error, UnknownOptionError) and error.command_chain == ("add",):
+    if isinstance(error, UnknownOptionError) and verb == "add":
         return f"{said} The command of a server comes behind --: playbill add NAME -- COMMAND ARGUMENTS"
-    return f"{said} See playbill --help."
+    return f"{said} See {where}."
 
 
 def _parse(tokens: Sequence[str]) -> Callable[[], Any]:
@@ -145,13 +153,31 @@ def run(tokens: Sequence[str]) -> int:
         code = _run(tokens)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has had enough. What is buffered must not fail again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has had enough.
+        _write_no_more()
         return Exit.PIPE
+    except OSError as error:
+        _write_no_more()
+        return _failed(Exit.FAILURE, f"what was asked for cannot be written: {error.strerror or error}")
     said = voice()
     if said.verbose:
         said.say(f"playbill: {said.elapsed:7.3f} s  exit code {code}")
     return code
+
+
+def _write_no_more() -> None:
+    """What is buffered for stdout must not fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _of_output(error: BaseException) -> OSError | None:
+    """The failure of stdout that an error comes from, or None: nobody reads it any more, or there is no room."""
+    if isinstance(error, SystemExit):  # rich ends so when it meets one
+        return error.__context__ if isinstance(error.__context__, BrokenPipeError) else None
+    leaf = leaf_of(error)
+    # An error of a file that was opened names it.
+    ours = isinstance(leaf, OSError) and leaf.filename is None and leaf.errno in _NO_ROOM
+    return leaf if isinstance(leaf, BrokenPipeError) or (ours and isinstance(leaf, OSError)) else None
 
 
 def _run(tokens: Sequence[str]) -> int:
@@ -162,9 +188,9 @@ def _run(tokens: Sequence[str]) -> int:
             sys.stdout.flush()
     except CycloptsError as error:
         return _failed(Exit.USAGE, _usage(error))
-    except BrokenPipeError:
-        raise
     except BaseException as error:
+        if (failed := _of_output(error)) is not None:
+            raise failed from None
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         code, message = explain(error)

@@ -72,15 +72,21 @@ def files(context: CompletionContext) -> Pairs:
 
 
 def _typed(context: CompletionContext, name: str) -> bool:
-    """Whether a name is not on the line already: where several can be given, none is wanted twice."""
-    return name not in [token.value for token in context.argument.tokens]
+    """Whether a name can be typed and is not on the line already: where several can be given, none is wanted twice."""
+    return _plain(name) and name not in [token.value for token in context.argument.tokens]
+
+
+def _plain(name: str) -> bool:
+    """Whether a shell can be given a name as it is: on one line, with nothing that drives a terminal, and no option."""
+    return name.isprintable() and not name.startswith("-")
 
 
 def _tools(entry: ServerEntry, before: str) -> Pairs:
     from .names import listed
 
     for bare in listed(entry):
-        yield f"{before}{bare}", "" if entry.allows(bare) else "excluded"
+        if _plain(f"{before}{bare}"):
+            yield f"{before}{bare}", "" if entry.allows(bare) else "excluded"
 
 
 def _config(context: CompletionContext) -> Config:

@@ -5,6 +5,9 @@ The script is the library's. It knows verbs and options itself, and asks `comple
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from typing import Literal
 
 from .configs import near
@@ -16,6 +19,8 @@ from .verbs import app
 __all__ = ["Shell", "complete_in"]
 
 Shell = Literal["bash", "zsh", "fish"]
+
+_PLAIN = re.compile(r"[\w ./@%+,:=~^-]*", re.UNICODE).fullmatch
 
 SCHEMA = 1
 """The version of the JSON; it grows when a key changes or goes, not when one is added."""
@@ -39,6 +44,7 @@ def complete_in(shell: Shell, *, install: bool, options: SaidOptions) -> int:
         else:
             print(script)
         return Exit.OK
+    reader = _reader(shell)
     try:
         file = app.install_completion(shell=shell)
     except OSError as error:
@@ -47,5 +53,35 @@ def complete_in(shell: Shell, *, install: bool, options: SaidOptions) -> int:
     if options.json:
         print_json({"schema": SCHEMA, "shell": shell, "file": str(file), "script": file.read_text("utf-8")})
     elif not options.quiet:
-        print(f"written to {near(file)}; a {shell} that is started from now on completes playbill's names")
+        read_by = f", which {near(reader)} reads" if reader is not None else ""
+        print(f"written to {near(file)}{read_by}; a {shell} that is started from now on completes playbill's names")
     return Exit.OK
+
+
+def _reader(shell: Shell) -> Path | None:
+    """The shell's own file that is made to read the script; None when the shell finds it by itself.
+
+    Looked at before anything is written, so that all of it is done or nothing.
+
+    Raises:
+        CliError: there is no home folder, its name would be read by the shell as more than a name, or the file is none that
+            can be added to.
+    """
+    home = os.environ.get("HOME", "") or ("" if "HOME" in os.environ else str(Path.home()))
+    if not Path(home).is_dir() or not Path(home).is_absolute():
+        raise CliError(Exit.FAILURE, f"there is no home folder {home!r} to install into")
+    if not _PLAIN(home) or (shell == "zsh" and " " in home):
+        raise CliError(
+            Exit.FAILURE, f"a shell would read more than a name in {home!r}: put the script where you want it"
+        )
+    if shell == "fish":
+        return None
+    file = Path(home) / f".{shell}rc"
+    try:
+        if not os.access(file if file.exists() else Path(home), os.W_OK) or (file.exists() and not file.is_file()):
+            raise CliError(Exit.FAILURE, f"{file}: not written: it is no file that can be added to")
+        if file.exists() and file.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise CliError(Exit.FAILURE, f"{file}: not written: it is UTF-16, which {shell} does not read")
+    except OSError as error:
+        raise CliError(Exit.FAILURE, f"{file}: not written: {error.strerror or error}") from None
+    return file

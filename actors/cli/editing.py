@@ -13,6 +13,7 @@ from typing import Any
 from ..edge.config.entry import entry_json, read_entry
 from ..edge.config.jsonc_walk import show_path
 from ..edge.config.scopes import ScopedStore
+from ..edge.config.trust import TrustStore
 from ..model.config import Config, ServerEntry
 from ..model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetTool
 from ..model.errors import ConfigError, ServerExists
@@ -24,6 +25,7 @@ from .errors import CliError, Exit, diagnose, one_line
 from .listing import what_runs
 from .names import listed, subject, unknown
 from .options import EditOptions
+from .patience import editing
 from .render import print_json
 
 __all__ = ["add_server", "remove_server", "set_enabled"]
@@ -217,7 +219,8 @@ def _read(store: Store) -> Config | None:
 
 
 def _edit(store: Store, edit: Edit) -> Edited:
-    done = store.edit([edit])
+    with editing([*store.watched(), TrustStore().path]):
+        done = store.edit([edit])
     refused = done.refused[0]
     if isinstance(store, ScopedStore) and isinstance(refused, ConfigError):
         entry = done.config.get(edit.server)

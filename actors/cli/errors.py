@@ -35,6 +35,7 @@ class Exit(IntEnum):
     CORRECTNESS = 12
     HANGUP = 129
     INTERRUPTED = 130
+    QUIT = 131
     PIPE = 141
     TERMINATED = 143
 

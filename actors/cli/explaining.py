@@ -47,6 +47,7 @@ TIMEOUT = 30.0
 def explain_name(
     path: str | None,
     name: str,
+    tool: str | None = None,
     *,
     scope: Scope | None = None,
     as_json: bool = False,
@@ -59,6 +60,7 @@ def explain_name(
     Args:
         path, scope: of the config, as in `configs.open_store`.
         name: ``SERVER/TOOL``, a wire name, or ``SERVER``.
+        tool: of that server, or None when the name says all.
         as_json: print the answer in parts.
         timeout: seconds to wait for servers; None = 30.
         profile, budget: as in `open_host`; None = as there.
@@ -75,7 +77,12 @@ def explain_name(
     options = host_options(profile, budget)
     entry: ServerEntry | None = None
     bare: str | None = None
-    if mentioned(config, name) is not None or not name.startswith(PREFIX):
+    if tool is not None:
+        entry, bare = subject(config, name, tool)
+        name = f"{entry.name}/{bare}"
+        if (answer := _from_config(entry, bare, options)) is not None:
+            return _print(config, answer, name, as_json)
+    elif mentioned(config, name) is not None or not name.startswith(PREFIX):
         entry, bare = subject(config, name, None, nameless=True)
         answer = _from_config(entry, bare, options)
         if answer is not None:

@@ -37,14 +37,14 @@ async def opened(source: Config | Path | None, **options: Any) -> AsyncIterator[
     Args:
         source, options: of `open_host`.
     """
-    doing = ""
+    ending = trio.Event()
     with _logged(voice()):
-        async with working(lambda: doing), open_host(source, **options) as host:
+        async with working(lambda: "stopping the servers", ending), open_host(source, **options) as host:
             try:
                 async with _told(host):
                     yield host
             finally:
-                doing = "stopping the servers"
+                ending.set()
 
 
 @asynccontextmanager

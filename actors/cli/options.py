@@ -106,7 +106,7 @@ class EditOptions(SaidOptions):
     scope: _Scope = None
     timeout: Annotated[
         float | None,
-        Parameter(validator=_positive, help="Seconds to wait for another program that edits the file (5)."),
+        Parameter(validator=_positive, help="Seconds that an edit waits for another program that edits the file (5)."),
     ] = None
 
 
@@ -162,11 +162,22 @@ class RunOptions(EditOptions):
 
 @Parameter(name="*")
 @frozen(kw_only=True)
-class PickOptions:
+class PickOptions(SaidOptions):
     """The options of the picker."""
 
     config: _Config = None
     scope: _Scope = None
+    json: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print what is wrong as JSON too, on stdout.")
+    ] = False
+    verbose: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Tell what happened, with the seconds, on stderr: when the screen is gone, or at once in a file.",
+        ),
+    ] = False
     profile: _Profile = None
     budget: _Budget = None
     timeout: Annotated[

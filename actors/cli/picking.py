@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..edge.config.discover import Scope
 from ..edge.config.watch import can_watch
-from .configs import open_store
+from .configs import open_store, openable
 from .errors import CliError, Exit, diagnose
 from .interrupt import run
 from .options import host_options
+from .typeahead import unechoed
+from .voice import voice
 
 __all__ = ["pick_tools"]
 
@@ -26,7 +30,8 @@ def pick_tools(
 ) -> int:
     """Open a host and show its servers and tools until the person leaves.
 
-    The screen is painted from the host's first snapshot: it waits for no server.
+    The screen is painted from the host's first snapshot: it waits for no server. What is logged, and with ``--verbose`` what
+    happens, is said when the screen is gone, or at once on a stderr that is no terminal.
 
     Args:
         path, scope: of the config, as in `configs.open_store`.
@@ -45,6 +50,13 @@ def pick_tools(
     options = host_options(profile, budget)
     if timeout is not None:
         options["operation_timeout"] = timeout
+    with unechoed() as typed:
+        return _pick(path, scope, watch, options, typed)
+
+
+def _pick(
+    path: str | None, scope: Scope | None, watch: bool | None, options: dict[str, Any], typed: Callable[[], bytes]
+) -> int:
     # Most of the time until the first screen is importing, and a tenth of that is looking for garbage in what stays.
     gc.disable()
     try:
@@ -56,22 +68,24 @@ def pick_tools(
         how = "install playbill with its extra 'picker' (in a clone: pip install '.[picker]')"
         raise CliError(Exit.USAGE, f"the picker needs urwid: {how}") from None
     else:
-        from .. import open_host
+        from .hosting import opened
         from .reviewing import FileReviewer
     finally:
         gc.freeze()
         gc.enable()
 
-    if watch is None and not (watch := can_watch()):
+    if watch is None and not (watch := can_watch()) and not voice().quiet:
         diagnose("the config is not watched: that needs the extra 'watch' (in a clone: pip install '.[watch]')")
 
     async def verb() -> int:
-        where = None if path is None else Path(path)
+        where = None if path is None else Path(openable(path))
         try:
             # Before any server is started: without a terminal there is nothing to do.
             with open_terminal() as terminal:
-                async with open_host(where, scope=scope, watch=bool(watch), **options) as host:
-                    await run_picker(host, terminal, reviewer=FileReviewer(host, path, scope))
+                async with opened(where, scope=scope, watch=bool(watch), **options) as host:
+                    with voice().held():
+                        reviewer = FileReviewer(host, path, scope)
+                        await run_picker(host, terminal, reviewer=reviewer, typed=typed())
         except NoTerminal as error:
             raise CliError(Exit.USAGE, str(error)) from None
         return Exit.OK

@@ -21,10 +21,10 @@ STYLES: Mapping[str, str] = {
     "on_wire": "green",
     "starting": "yellow",
     "stopping": "yellow",
-    "backing_off": "red",
+    "backing off": "red",
     "parked": "red",
     "invalid": "red",
-    "needs_auth": "yellow",
+    "needs login": "yellow",
     "untrusted": "yellow",
     "disabled": "dim",
     "excluded": "dim",
@@ -32,7 +32,7 @@ STYLES: Mapping[str, str] = {
     "quarantined": "yellow",
     "over_budget": "yellow",
 }
-"""The colour of each phase and verdict, for a terminal that has colours."""
+"""The colour of each phase, by its words, and of each verdict, for a terminal that has colours."""
 
 
 _BETWEEN = 3

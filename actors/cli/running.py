@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 from ..edge.config.discover import Scope
 from ..edge.config.watch import can_watch
 from ..host import Host
+from ..model.phase import WORDS
 from ..model.snapshot import ServerState, Snapshot
 from .configs import open_store, openable
 from .errors import CliError, Exit, diagnose, one_line
@@ -67,7 +68,7 @@ def run_host(
     """
     open_store(path, scope)  # says what is wrong with the two options
     options = host_options(profile, budget)
-    if watch is None and not (watch := can_watch()):
+    if watch is None and not (watch := can_watch()) and not quiet:
         diagnose("the config is not watched: that needs the extra 'watch' (in a clone: pip install '.[watch]')")
     # What the command prints is its own; ours goes beside it.
     out = sys.stderr if command else sys.stdout
@@ -217,7 +218,7 @@ def _of_server(change: dict[str, Any]) -> str:
     if change["phase"] is None:
         return f"server {change['name']}: removed"
     error = f": {change['error']}" if change["error"] else ""
-    return f"server {change['name']}: {change['phase'].replace('_', ' ')}{error}"
+    return f"server {change['name']}: {WORDS[change['phase']]}{error}"
 
 
 def _of_config(change: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from .errors import CliError, Exit, diagnose
 from .listing import what_runs_json
 from .names import unknown
 from .options import EditOptions
+from .patience import editing
 from .render import print_json
 
 __all__ = ["shown", "trust_servers"]
@@ -92,7 +93,8 @@ def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: Edit
         if not (yes or _agreed(entry)):
             declined = True
             continue
-        approvals.approve(entry, entry.source or "", hashed)
+        with editing([approvals.path]):
+            approvals.approve(entry, entry.source or "", hashed)
         approved[entry.name] = _as_json(entry, hashed)
         if not options.json and not options.quiet:
             print(f"trusted {entry.name!r}")

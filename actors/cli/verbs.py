@@ -43,6 +43,12 @@ app = App(
 )
 
 
+_Tool = Annotated[
+    str | None,
+    Parameter(name="TOOL", completer=completers.tools, help="One of its tools, by its own name or its wire name."),
+]
+
+
 @app.command
 def demo(*, options: DemoOptions = _DEMO) -> int:
     """See it work: three real servers, a toggle, a kill -9, a reload; every claim is checked.
@@ -92,6 +98,7 @@ def why(
             name="NAME", completer=completers.subjects, help="One tool: SERVER/TOOL or its wire name; or a server."
         ),
     ],
+    tool: _Tool = None,
     /,
     *,
     options: CatalogOptions = _CATALOG,
@@ -105,6 +112,7 @@ def why(
     return explain_name(
         options.config,
         name,
+        tool,
         scope=options.scope,
         as_json=options.json,
         timeout=options.timeout,
@@ -123,7 +131,13 @@ def call(
             help="A wire name, or SERVER/TOOL, which starts only that server.",
         ),
     ],
-    arguments: Annotated[str, Parameter(name="ARGUMENTS", help="The arguments, as one JSON object.")] = "{}",
+    tool: Annotated[
+        str | None,
+        Parameter(name="TOOL", completer=completers.tools, help="The tool, when NAME is its server alone."),
+    ] = None,
+    arguments: Annotated[
+        str | None, Parameter(name="ARGUMENTS", help="The arguments, as one JSON object ({}).")
+    ] = None,
     /,
     *,
     options: Options = _OPTIONS,
@@ -134,9 +148,8 @@ def call(
     """
     from .calling import call_tool
 
-    return call_tool(
-        options.config, name, arguments, scope=options.scope, as_json=options.json, timeout=options.timeout
-    )
+    given = [each for each in (tool, arguments) if each is not None]
+    return call_tool(options.config, name, given, scope=options.scope, as_json=options.json, timeout=options.timeout)
 
 
 @app.command
@@ -183,10 +196,6 @@ def pick(*, options: PickOptions = _PICK) -> int:
     )
 
 
-_Tool = Annotated[
-    str | None,
-    Parameter(name="TOOL", completer=completers.tools, help="One of its tools, by its own name or its wire name."),
-]
 _Subject = Annotated[
     str,
     Parameter(name="NAME", completer=completers.subjects, help="A server, or one tool: SERVER/TOOL or its wire name."),
@@ -343,6 +352,8 @@ def help_(
         Parameter(name="VERB", completer=completers.verbs, help="The verb; without it: what verbs there are."),
     ] = None,
     /,
+    *,
+    options: SaidOptions = _SAID,
 ) -> int:
     """Explain a verb and its options.
 

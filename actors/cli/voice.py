@@ -4,7 +4,7 @@ The answer itself goes to stdout and is not looked at here. One `Voice` belongs 
 `voice`, so that none has to hand it on.
 
 The progress line is there on a terminal only. It is drawn over itself, and wiped before anything else is said, so that no two
-things share a line.
+things share a line. While a screen of its own covers the terminal nothing is said there; it is said afterwards.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ import shutil
 import sys
 import time
 import unicodedata
+from collections import deque
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TextIO
 
 from attrs import define, field
 
 __all__ = ["Voice", "cells", "cut", "detail", "diagnose", "one_line", "speak", "voice"]
+
+_HELD = 10_000
+"""Lines that are kept while a screen covers the terminal; of more, the last."""
 
 
 @define
@@ -42,6 +47,8 @@ class Voice:
     answered: bool = False
     _started: float = field(factory=time.monotonic, init=False)
     _drawn: str = field(default="", init=False)
+    _held: deque[str] | None = field(default=None, init=False)
+    _missed: int = field(default=0, init=False)
 
     @property
     def elapsed(self) -> float:
@@ -51,25 +58,64 @@ class Voice:
     @property
     def shows_progress(self) -> bool:
         """Whether there is a terminal that can wipe a line, and a person who wants to see it."""
-        return not self.quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        return not self.quiet and _on_terminal() and os.environ.get("TERM") != "dumb"
 
     def draw(self, text: str) -> None:
         """Show progress on one line, over the one before; an empty text only wipes that."""
-        if text == self._drawn:
+        if text == self._drawn or self._held is not None:
             return
-        width = shutil.get_terminal_size().columns
+        width = _width()
         self._write(f"\r{cut(one_line(text), width - 1)}\x1b[K" if text else "\r\x1b[K")
         self._drawn = text
 
     def say(self, text: str) -> None:
         """Say a line on stderr; a stderr that is gone is no reason to fail."""
+        if self._held is not None:
+            self._missed += len(self._held) == _HELD
+            self._held.append(text)
+            return
         self.draw("")
         self._write(f"{text}\n")
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep what is said while the block runs, and say it afterwards: a screen covers the terminal meanwhile.
+
+        A stderr that is no terminal is covered by nothing: there it is said at once.
+        """
+        if not _on_terminal():
+            yield
+            return
+        self.draw("")
+        self._held, self._missed = deque(maxlen=_HELD), 0
+        try:
+            yield
+        finally:
+            kept, self._held = self._held, None
+            if self._missed:
+                self.say(f"playbill: {self._missed} lines before these are not kept")
+            for line in kept:
+                self.say(line)
+
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
             sys.stderr.write(text)
             sys.stderr.flush()
+
+
+def _width() -> int:
+    """The columns of the terminal that stderr is; stdout may be another, or none."""
+    if not os.environ.get("COLUMNS"):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            return os.get_terminal_size(sys.stderr.fileno()).columns or shutil.get_terminal_size().columns
+    return shutil.get_terminal_size().columns
+
+
+def _on_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
 
 
 _VOICE: ContextVar[Voice | None] = ContextVar("voice", default=None)

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..model.snapshot import ServerState, Snapshot
+from .patience import PATIENCE
 from .voice import voice
 
 if TYPE_CHECKING:
     from ..host import Host
 
 __all__ = ["awaited", "settle", "working"]
-
-_PATIENCE = 0.5
-"""Seconds of silence before a person is told what is awaited."""
 
 
 def awaited(server: ServerState) -> bool:
@@ -51,13 +49,14 @@ async def settle(host: Host, timeout: float, names: Collection[str] | None = Non
 
 
 @asynccontextmanager
-async def working(what: Callable[[], str]) -> AsyncIterator[None]:
+async def working(what: Callable[[], str], since: trio.Event | None = None) -> AsyncIterator[None]:
     """Keep one line on the terminal current while the block takes its time, and wipe it in the end.
 
     It is there for who waits more than half a second, on a terminal, and not with ``--quiet``.
 
     Args:
         what: says in one line what is being done; empty while there is nothing to say.
+        since: when it is set there may be something to say; None: from the start.
     """
     said = voice()
     if not said.shows_progress:
@@ -66,14 +65,16 @@ async def working(what: Callable[[], str]) -> AsyncIterator[None]:
     over = trio.CancelScope(shield=True)  # what is done when we are cancelled takes its time too
 
     async def tell() -> None:
-        since: float | None = None
+        begun: float | None = None
         with over:
+            if since is not None:
+                await since.wait()
             while True:
                 text = what()
-                since = None if not text else trio.current_time() if since is None else since
-                if since is not None and trio.current_time() - since >= _PATIENCE:
+                begun = None if not text else trio.current_time() if begun is None else begun
+                if begun is not None and trio.current_time() - begun >= PATIENCE:
                     said.draw(text)
-                await trio.sleep(_PATIENCE / 2)
+                await trio.sleep(PATIENCE / 2)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(tell)

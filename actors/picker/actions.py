@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from ..model.plain import label
+from ..model.phase import predicate
+from ..model.plain import flat, label
 from ..model.snapshot import ServerState
-from .state import State, Step, say, send, server_of, visible
+from .state import State, Step, lasting, say, send, server_of, visible
 from .values import (
     AddForm,
     Details,
@@ -14,6 +15,7 @@ from .values import (
     FetchReview,
     Help,
     LogTail,
+    Notices,
     Pin,
     Quit,
     Reload,
@@ -38,6 +40,7 @@ __all__ = [
     "help_",
     "log",
     "next_server",
+    "notices",
     "page_down",
     "page_up",
     "pin",
@@ -122,13 +125,18 @@ def edit_filter(state: State) -> Step:
 def clear(state: State) -> Step:
     """Take back leaving; else clear the filter, and the message."""
     if state.quitting:
-        return evolve(state, quitting=False, status=None), ()
+        return evolve(state, quitting=False, status=lasting(state)), ()
     return evolve(state, filter=TextLine(), status=None), ()
 
 
 def help_(state: State) -> Step:
     """Open the list of keys."""
     return evolve(state, dialog=Help()), ()
+
+
+def notices(state: State) -> Step:
+    """Open all warnings and errors."""
+    return evolve(state, dialog=Notices()), ()
 
 
 def add(state: State) -> Step:
@@ -159,6 +167,9 @@ def trust(state: State) -> Step:
     server = _server(state)
     if server is None:
         return _no_server(state)
+    if server.phase == "invalid":
+        why_not = f": {flat(server.error)}" if server.error else ""
+        return say(state, f"{label(server.name)} cannot be reviewed, as its entry is invalid{why_not}"), ()
     if server.phase != "untrusted":
         return say(state, f"{label(server.name)} needs no approval"), ()
     return send(evolve(state, dialog=TrustReview(server.name)), FetchReview(state.next_id, server.name))
@@ -169,6 +180,8 @@ def trust(state: State) -> Step:
 
 def toggle(state: State) -> Step:
     """Turn the tool, or the server, the other way than it is shown."""
+    if (leaving := _leaving(state)) is not None:
+        return leaving
     wishes, model = Wishes(state.flights), state.snapshot.model
     match state.cursor:
         case ("tool", name, bare) if (tool := model.tool(name, bare)) is not None:
@@ -182,6 +195,8 @@ def toggle(state: State) -> Step:
 
 def pin(state: State) -> Step:
     """Pin the tool, or unpin it."""
+    if (leaving := _leaving(state)) is not None:
+        return leaving
     match state.cursor:
         case ("tool", name, bare) if (tool := state.snapshot.model.tool(name, bare)) is not None:
             on = Wishes(state.flights).pin(name, bare, tool.pinned)
@@ -193,8 +208,8 @@ def remove(state: State) -> Step:
     """Remove the server: the first time it only says so, and the second time in a row it does."""
     match state.cursor:
         case ("server", name) if state.snapshot.model.server(name) is not None:
-            if any(isinstance(each, Remove) and each.server == name for each in state.flights):
-                return say(state, f"{label(name)} is being removed"), ()
+            if (leaving := _leaving(state)) is not None:
+                return leaving
             if state.armed == name:
                 return send(evolve(state, armed=None), Remove(state.next_id, name))
             return evolve(say(state, f"press d again to remove {label(name)}", "ask"), armed=name), ()
@@ -214,6 +229,8 @@ def restart(state: State) -> Step:
     server = _server(state)
     if server is None:
         return _no_server(state)
+    if (leaving := _leaving(state)) is not None:
+        return leaving
     match server.phase:
         case "parked" | "backing_off":
             return send(state, Revive(state.next_id, server.name))
@@ -223,7 +240,7 @@ def restart(state: State) -> Step:
             return say(state, f"{label(server.name)} is not trusted: press t to review what it would run"), ()
         case "invalid":
             return say(state, f"the entry of {label(server.name)} is invalid: correct it in its file"), ()
-    return say(state, f"{label(server.name)} is {server.phase}: press space on its row to enable it"), ()
+    return say(state, f"{label(server.name)} {predicate(server.phase)}: press space on its row to enable it"), ()
 
 
 def quit_(state: State) -> Step:
@@ -241,6 +258,14 @@ def _server(state: State) -> ServerState | None:
     """The server whose row, or whose tool's row, the cursor is on."""
     name = server_of(state.cursor)
     return None if name is None else state.snapshot.model.server(name)
+
+
+def _leaving(state: State) -> Step | None:
+    """What is said of a server that is being removed; None of any other."""
+    name = server_of(state.cursor)
+    if any(isinstance(each, Remove) and each.server == name for each in state.flights):
+        return say(state, f"{label(name or '')} is being removed"), ()
+    return None
 
 
 def _no_server(state: State) -> Step:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from ..model.phase import DOWN_PHASES, WORDS
 from ..model.plain import flat, label, line
 from ..model.snapshot import ServerState, Snapshot, ToolState
 from ..model.why import why, why_server
@@ -41,6 +42,15 @@ def _schema(schema: Any) -> list[str]:
     return [line(_kept(each)) if len(each) > 400 else _kept(each) for each in made[:_MOST_LINES]] + (
         [] if whole else ["…"]
     )
+
+
+def _list_of(server: ServerState) -> str:
+    """How fresh its tool list is."""
+    if server.list_state == "current":
+        return "current"
+    if server.list_state == "none":
+        return "not in yet" if server.phase not in DOWN_PHASES else "not known"
+    return "stale: what it listed before, until a newer list is in"
 
 
 def _fields(fields: list[tuple[str, str | None]]) -> Iterator[str]:
@@ -87,7 +97,8 @@ def lines_of_server(snapshot: Snapshot, server: ServerState, now: float | None) 
     argv = None if server.command is None else " ".join(flat(each) for each in (server.command, *server.args))
     found += _fields(
         [
-            ("phase", server.phase.replace("_", " ")),
+            ("phase", WORDS[server.phase]),
+            ("list", _list_of(server)),
             ("runs", argv),
             ("url", None if server.url is None else flat(server.url)),
             ("from", None if server.source is None else flat(server.source)),

@@ -1,18 +1,20 @@
 """Operations of the reducer, done by a host: which method each is, in what order, and what is told of its end.
 
-Those about one tool, or one server's switch, are done one after another, so that the last wish wins; all others side by side.
+Operations on one server are done in the order of the keys, so that the last wish wins and none comes upon a server that was
+removed before it; but those on its tools only wait for each other if they are on the same tool. All others are side by side.
 Whatever an operation raises is told in one line, and ends nothing else.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+import shlex
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import trio
 
 from ..model.errors import PlaybillError
+from ..model.plain import LONGEST_NAME, quoted
 from ..model.snapshot import Snapshot
 from .values import (
     Add,
@@ -35,6 +37,9 @@ from .values import (
 )
 
 __all__ = ["Desk", "HostLike", "Reviewer"]
+
+_ON_A_SERVER = SetServer | Add | Remove | Restart | Revive | Trust
+_ON_A_TOOL = SetTool | Pin
 
 
 class HostLike(Protocol):
@@ -113,6 +118,25 @@ class Reviewer(Protocol):
         ...
 
 
+def follows(later: Operation, earlier: Operation) -> bool:
+    """Whether an operation waits for the end of one that was asked for before it.
+
+    Args:
+        later, earlier: any two.
+    """
+    if isinstance(later, _ON_A_TOOL) and isinstance(earlier, _ON_A_TOOL):
+        return (later.server, later.bare) == (earlier.server, earlier.bare)
+    both_change = isinstance(later, _ON_A_SERVER | _ON_A_TOOL) and isinstance(earlier, _ON_A_SERVER | _ON_A_TOOL)
+    return both_change and later.server == earlier.server
+
+
+def _said(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # a defect of the error, which must not hide that there was one
+        return "it does not say why"
+
+
 class Desk:
     """Does operations and tells how each ended.
 
@@ -130,41 +154,32 @@ class Desk:
         self._nursery = nursery
         self._tell = tell
         self._reviewer = reviewer
-        self._queues: dict[Hashable, deque[Operation]] = {}
+        self._under_way: dict[Operation, trio.Event] = {}
 
     def take(self, operation: Operation) -> None:
-        """Begin an operation, or put it behind those that it must come after. Not async: its end is told."""
-        key: Hashable = operation.id
-        if isinstance(operation, SetTool | Pin):
-            key = (operation.server, operation.bare)
-        elif isinstance(operation, SetServer):
-            key = (operation.server,)
-        waiting = self._queues.get(key)
-        if waiting is not None:
-            waiting.append(operation)
-            return
-        self._queues[key] = deque([operation])
-        self._nursery.start_soon(self._work, key)
+        """Begin an operation, or let it wait for those that it must come after. Not async: its end is told."""
+        before = [ended for earlier, ended in self._under_way.items() if follows(operation, earlier)]
+        self._under_way[operation] = trio.Event()
+        self._nursery.start_soon(self._work, operation, before)
 
-    async def _work(self, key: Hashable) -> None:
-        """Do the operations of a key, one after another. A checkpoint."""
-        queue = self._queues[key]
-        while queue:
-            operation = queue[0]
-            event: Event
-            try:
-                outcome = await self._do(operation)
-            except PlaybillError as error:
-                event = Failed(operation.id, str(error))
-            except Exception as error:  # a defect of one operation, told as its failure
-                event = Failed(operation.id, f"unexpected {type(error).__name__}: {error}")
-            else:
-                answered = isinstance(outcome, str | Review)
-                event = Answer(operation.id, outcome) if answered else Done(operation.id, outcome)
-            queue.popleft()
-            if not queue:
-                del self._queues[key]
-            self._tell(event)
+    async def _work(self, operation: Operation, before: Sequence[trio.Event]) -> None:
+        """Do an operation, after those before it, and tell of its end. A checkpoint."""
+        event: Event
+        for ended in before:
+            await ended.wait()
+        try:
+            outcome = await self._do(operation)
+        except PlaybillError as error:
+            event = Failed(operation.id, _said(error))
+        except Exception as error:  # a defect of one operation, told as its failure
+            event = Failed(operation.id, f"unexpected {type(error).__name__}: {_said(error)}")
+        else:
+            answered = isinstance(outcome, str | Review)
+            event = Answer(operation.id, outcome) if answered else Done(operation.id, outcome)
+        # Its end is told before another one begins, and so before that one's.
+        ended = self._under_way.pop(operation)
+        self._tell(event)
+        ended.set()
 
     async def _do(self, operation: Operation) -> Any:
         host = self._host
@@ -196,5 +211,7 @@ class Desk:
 
     def _reviews(self, server: str) -> Reviewer:
         if self._reviewer is None:
-            raise PlaybillError(f"what it would run cannot be shown here: see `playbill trust {server}`")
+            can_be_typed = server.isprintable() and len(server) <= LONGEST_NAME
+            how = f"playbill trust {shlex.quote(server)}" if can_be_typed else "playbill trust --all"
+            raise PlaybillError(f"what {quoted(server)} would run cannot be shown here: see `{how}`")
         return self._reviewer

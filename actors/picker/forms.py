@@ -11,7 +11,7 @@ from ..model.plain import label
 from .state import State, Step, send
 from .values import Add, AddForm
 
-__all__ = ["parse_target", "submit", "to_next", "to_other", "type_into"]
+__all__ = ["parse_target", "paste_into", "submit", "to_next", "to_other", "type_into"]
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _URL = re.compile(r"https?://", re.IGNORECASE)
@@ -82,6 +82,15 @@ def to_other(state: State, form: AddForm) -> Step:
 def to_next(state: State, form: AddForm) -> Step:
     """To the next field; from the last one, `submit`."""
     return submit(state, form) if form.field else to_other(state, form)
+
+
+def paste_into(state: State, form: AddForm, text: str) -> Step:
+    """A text that is pasted into the field. Nothing while the server is being added."""
+    if form.sent is not None:
+        return state, ()
+    line = (form.what if form.field else form.name).pasted(text)
+    after = evolve(form, what=line, error=None) if form.field else evolve(form, name=line, error=None)
+    return evolve(state, dialog=after), ()
 
 
 def type_into(state: State, form: AddForm, key: str) -> Step:

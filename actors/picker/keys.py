@@ -48,6 +48,7 @@ TABLE: dict[Mode, tuple[Binding, ...]] = {
         Binding("t", "trust", "review what an untrusted server would run, and approve it", "trust"),
         Binding("R", "restart", "restart the server, or revive it at once", "restart"),
         Binding("r", "reload", "read the config anew", "reload"),
+        Binding("w", "notices", "all warnings and errors, whole", "warnings"),
         Binding("p", "pin", "pin the tool, so that the budget drops it last, or unpin it", "pin"),
         Binding("esc", "clear", "clear the filter and the message; take back leaving"),
         Binding(("up", "k"), "up", "a row up"),
@@ -68,7 +69,7 @@ TABLE: dict[Mode, tuple[Binding, ...]] = {
         Binding("page down", "page_down", "a page down"),
     ),
     "text": (
-        Binding(("esc", "q", "enter", "i", "?"), "close", "close", "close"),
+        Binding(("esc", "q", "enter", "i", "w", "?"), "close", "close", "close"),
         Binding(("up", "k"), "line_up", "a line up"),
         Binding(("down", "j"), "line_down", "a line down", "scroll"),
         Binding(("page up", "ctrl b"), "page_back", "a page up"),
@@ -78,7 +79,7 @@ TABLE: dict[Mode, tuple[Binding, ...]] = {
         Binding(("l", "r"), "refetch", "of a log: read it again"),
     ),
     "review": (
-        Binding(("y", "enter"), "approve", "approve exactly what is shown, and start it", "approve"),
+        Binding("y", "approve", "approve exactly what was shown, and start it; when all of it was", "approve"),
         Binding(("esc", "q", "n"), "close", "close without approving", "do not"),
         Binding(("up", "k"), "line_up", "a line up"),
         Binding(("down", "j"), "line_down", "a line down", "scroll"),

@@ -15,28 +15,35 @@ from .values import (
     Details,
     FetchLog,
     FetchReview,
+    Identity,
     LogTail,
     Operation,
+    Pin,
     Quit,
     Reload,
     Remove,
     Restart,
     Review,
     Revive,
+    SetTool,
     Trust,
     TrustReview,
 )
 from .wishes import changes, told
 
-__all__ = ["answered", "done", "failed", "leave_if_done", "take", "tick"]
+__all__ = ["answered", "closed", "done", "failed", "leave_if_done", "say_closed", "take", "tick"]
 
 _LINES_KEPT = 1_000
+_LOST_NAMED = 3
 
 
 def take(state: State, snapshot: Snapshot) -> State:
     """The state with a snapshot, unless it has a newer one; a dialog of what is gone closes."""
     if snapshot.version <= state.snapshot.version:
         return state
+    mended = state.snapshot.model.config_error is not None and snapshot.model.config_error is None
+    if mended and state.status is not None and state.status.of is not None:
+        state = evolve(state, status=None)  # it was refused because the file could not be read
     state = evolve(state, snapshot=snapshot)
     model, dialog = snapshot.model, state.dialog
     gone: str | None = None
@@ -61,7 +68,7 @@ def tick(state: State, now: float) -> Step:
     if now > state.now:
         state = evolve(state, now=now)
     match state.dialog:
-        case LogTail(server=name, error=None):
+        case LogTail(server=name, error=None) if not state.closed:
             if not any(isinstance(each, FetchLog) and each.server == name for each in state.flights):
                 return send(state, FetchLog(state.next_id, name))
     return state, ()
@@ -73,6 +80,14 @@ def _landed(state: State, number: int) -> tuple[State, Operation | None]:
     if found is None:
         return state, None
     return evolve(state, flights=tuple(each for each in state.flights if each is not found)), found
+
+
+def _of(operation: Operation) -> Identity:
+    """What an operation is on: an error of the last one on it is out of date when another one is done."""
+    if isinstance(operation, SetTool | Pin):
+        return ("tool", operation.server, operation.bare)
+    server = getattr(operation, "server", None)
+    return ("config",) if server is None else ("server", server)
 
 
 _DONE: dict[type[Operation], str] = {
@@ -87,6 +102,8 @@ _DONE: dict[type[Operation], str] = {
 def done(state: State, number: int, snapshot: Snapshot) -> State:
     """The state after an operation was done: its snapshot says what it came to."""
     state, operation = _landed(take(state, snapshot), number)
+    if operation is not None and state.status is not None and state.status.of == _of(operation):
+        state = evolve(state, status=None)
     if isinstance(operation, Reload):
         state = say(state, "read the config anew")
     elif operation is not None and type(operation) in _DONE:
@@ -119,7 +136,7 @@ def failed(state: State, number: int, message: str) -> State:
             return evolve(state, dialog=evolve(dialog, error=said))
         case ((FetchLog() | FetchReview()), _):
             return state  # nobody looks any more
-    return evolve(say(state, line(f"{told(operation)}: {said}"), "error"), quitting=False)
+    return evolve(say(state, line(f"{told(operation)}: {said}"), "error", _of(operation)), quitting=False)
 
 
 def answered(state: State, number: int, payload: str | Review) -> State:
@@ -129,11 +146,37 @@ def answered(state: State, number: int, payload: str | Review) -> State:
     match operation, dialog, payload:
         case FetchLog(server=name), LogTail(server=of), str() if of == name:
             lines = tuple(payload.splitlines()[-_LINES_KEPT:])
+            if dialog.top is not None and dialog.lines is not None:
+                return evolve(state, dialog=evolve(dialog, newer=lines, error=None))
             return evolve(state, dialog=evolve(dialog, lines=lines, error=None))
         # A second review does not take the place of the one that is being read: what is approved is what was seen.
         case FetchReview(server=name), TrustReview(server=of, review=None), Review() if of == name:
             return evolve(state, dialog=evolve(dialog, review=payload, error=None))
     return state
+
+
+_CLOSED = "the host is closed: q leaves"
+
+
+def closed(state: State) -> State:
+    """The state after the host has closed: nothing is under way any more, and what was is named.
+
+    A dialog that waits for the host, or would ask it for something, closes. Leaving is taken back: a person is to see it.
+    """
+    if state.closed:
+        return state
+    lost = [told(each) for each in state.flights if changes(each)]
+    named = ", ".join(lost[:_LOST_NAMED]) + (f" and {len(lost) - _LOST_NAMED} more" if len(lost) > _LOST_NAMED else "")
+    waits = isinstance(state.dialog, AddForm | TrustReview) or (
+        isinstance(state.dialog, LogTail) and state.dialog.lines is None
+    )
+    state = evolve(state, closed=True, flights=(), quitting=False, armed=None, dialog=None if waits else state.dialog)
+    return say(state, f"{_CLOSED}; nobody knows what came of: {named}" if lost else _CLOSED, "error")
+
+
+def say_closed(state: State) -> State:
+    """The state in which it is said that the host is closed, if it is, and nothing else is said."""
+    return say(state, _CLOSED, "error") if state.closed and state.status is None else state
 
 
 def leave_if_done(state: State) -> Step:

@@ -1,7 +1,8 @@
 """From rows to lines: what goes where in how many columns. Pure, but for urwid's knowledge of how wide a character is.
 
 A line is a list of segments, (attribute, text); every text is clipped to its place with an ellipsis, by columns and not by
-characters, so that wide and combining ones keep the lines straight. A row takes one line, or two when its server has an error.
+characters, so that wide and combining ones keep the lines straight. A row takes one line; of a server up to two more
+when it has an error, and what its state and its count take where there is no room for them beside its name.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from attrs import frozen
 
 from .palette import Glyphs
 from .values import EmptyRow, HeaderRow, NoticeRow, Row, ServerRow, ToolRow
+from .wrap import softly
 
 __all__ = ["NARROW", "NOT", "Brush", "Line", "canvas_of"]
 
 Line = list[tuple[str, str]]
 
 NARROW = 60
-"""Columns below which there is no room for descriptions."""
+"""Columns below which there is no room for descriptions, and how a server is has a line of its own."""
 
 NOT = "not on the wire: "
 """How `why` begins of such a tool: the row's column says so already."""
 
 _WIDE = 100
+_WIDEST_NAME = 32
+_MOST_ERROR = 2  # lines
+_LEAST_SOURCE = 10  # columns; of a path less says nothing
 _BOXES = {"on": "[x]", "off": "[ ]", "pending-on": "[+]", "pending-off": "[-]"}
 
 
@@ -85,7 +90,7 @@ class Brush:
             case ToolRow():
                 return [self._tool(row)]
             case EmptyRow():
-                return [self.fit([("playbill dim", f"      {row.text}")])]
+                return [[("playbill dim", text)] for text in self.wrapped(f"      {row.text}")]
 
     def header(self, parts: Sequence[str]) -> Line:
         """The title bar: as many parts as there is room for."""
@@ -110,12 +115,21 @@ class Brush:
         name = self.clip(row.name, max(8, room // 2))
         line: Line = [(tone, f" {glyph} "), ("playbill server", f"{_BOXES[row.check]} {name}")]
         said = self.glyphs.dot.join(each for each in (state, row.count) if each)
-        line.append(("playbill pending" if row.pending else tone, f"  {said}"))
-        if self.columns >= NARROW and row.source:
-            line = self._right(line, ("playbill dim", self._tail(row.source, self.columns // 3)))
+        kind = "playbill pending" if row.pending else tone
+        used = sum(self.width(self.plain(text)) for _, text in line)
+        # Its words are never cut: where there is no room for them beside its name they go below it.
+        below = self.columns < NARROW or used + self.width(self.plain(f"  {said}")) > self.columns
+        if not below:
+            line.append((kind, f"  {said}"))
+        if row.source:
+            most = self.columns - used - 2 if below else self.columns // 3
+            if most >= _LEAST_SOURCE:
+                line = self._right(line, ("playbill dim", self._tail(row.source, most)))
         lines = [self.fit(line)]
+        if below:
+            lines += [[(kind, text)] for text in self.wrapped(f"      {said}")]
         if row.error:
-            lines.append(self.fit([("playbill bad", f"      {row.error}")]))
+            lines += [[("playbill bad", text)] for text in self.several(f"      {row.error}", _MOST_ERROR)]
         return lines
 
     def _tool(self, row: ToolRow) -> Line:
@@ -132,8 +146,9 @@ class Brush:
         # That a tool is on the wire is the rule, and needs no words; why one is not does.
         short = row.verdict == "on_wire" or self.columns < _WIDE or not row.words
         verdict = self.clip(row.label if short else row.words.removeprefix(NOT), self.columns // 2)
-        name = self.clip(row.name, max(12, room // 4 if self.columns >= _WIDE else room // 3))
-        pad = " " * max(0, min(24, room // 4) - self.width(name))
+        column = min(_WIDEST_NAME, room // 4 if self.columns >= _WIDE else room // 3)
+        name = self.clip(row.name, column)
+        pad = " " * (column - self.width(name))
         what = ": ".join(each for each in (row.title, row.description) if each)
         left = room - self.width(name + pad) - self.width(verdict) - 3
         body: Line = [*head, (kind, name), ("playbill dim", f"{pad} {self.clip(what, left)}" if left > 4 else "")]
@@ -164,18 +179,19 @@ class Brush:
 
     def wrapped(self, text: str) -> list[str]:
         """A text on as many lines as it takes, each with its indentation: broken at blanks, else anywhere."""
-        text = self.plain(text)
-        indent = " " * min(len(text) - len(text.lstrip()), self.columns // 2)
-        out: list[str] = []
-        while self.width(text) > self.columns:
-            at, _ = _upto(text, self.columns)
-            blank = text.rfind(" ", len(indent) + 1, at + 1)
-            cut = blank if blank > 0 else max(len(indent) + 1, at)  # at least a character: it must end
-            out.append(text[:cut].rstrip())
-            if not (rest := text[cut:].lstrip()):
-                return out
-            text = indent + rest
-        return [*out, text]
+        return [line for _, line in softly(self.plain(text), max(1, self.columns), self)]
+
+    def several(self, text: str, most: int) -> list[str]:
+        """The same on so many lines at most; an ellipsis ends what was cut."""
+        lines = self.wrapped(text)
+        if len(lines) <= most:
+            return lines
+        return [*lines[: most - 1], self.ended(lines[most - 1])] if most > 0 else []
+
+    def ended(self, line: str) -> str:
+        """A line with an ellipsis at its end, as more belongs there."""
+        at, _ = _upto(line, max(0, self.columns - len(self.glyphs.more)))
+        return self.clip(line[:at].rstrip() + self.glyphs.more, self.columns)
 
     def _tail(self, text: str, columns: int) -> str:
         """A text, cut to so many columns with an ellipsis at its beginning: of a path the end says most."""

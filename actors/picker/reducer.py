@@ -7,7 +7,8 @@
     review     approve, scroll, close                 nothing
     form       other field, submit, close             text of the field
 
-While `State.quitting`, only leaving and staying are keys. After `Quit` was given out nothing happens any more.
+While `State.quitting`, only leaving and staying are keys. Once the host has closed, what would ask it for something says that.
+After `Quit` was given out nothing happens any more.
 """
 
 from __future__ import annotations
@@ -19,13 +20,25 @@ from attrs import evolve
 
 from . import actions, forms, outcomes, panes
 from .keys import Binding, binding, mode_of
-from .state import State, Step, follow, start, visible
-from .values import AddForm, Answer, Done, Event, Failed, Key, News, Operation, Resized, Status, TextLine, Tick
+from .state import State, Step, follow, lasting, say, start, visible
+from .values import (
+    AddForm,
+    Answer,
+    Closed,
+    Done,
+    Event,
+    Failed,
+    Key,
+    News,
+    Operation,
+    Paste,
+    Resized,
+    Shown,
+    TextLine,
+    Tick,
+)
 
 __all__ = ["ACTIONS", "State", "reduce", "start", "visible"]
-
-_ERROR_STAYS = 5.0
-"""Seconds that an error stays, whatever is typed: it came while a person did something else."""
 
 
 def _end_filter(state: State) -> Step:
@@ -61,6 +74,7 @@ ACTIONS: dict[str, Callable[[State], Step]] = {
     "line_up": panes.line_up,
     "log": actions.log,
     "next_server": actions.next_server,
+    "notices": actions.notices,
     "page_back": panes.page_back,
     "page_down": actions.page_down,
     "page_on": panes.page_on,
@@ -81,6 +95,14 @@ ACTIONS: dict[str, Callable[[State], Step]] = {
 }
 """What the names in the table of keys stand for."""
 
+_LONGEST_FILTER = 200
+"""Characters that a filter takes: each one more is looked for in every tool."""
+
+_OF_THE_HOST = frozenset(
+    {"add", "approve", "log", "pin", "refetch", "reload", "remove", "restart", "to_next", "toggle", "trust"}
+)
+"""Actions that are of no use without the host."""
+
 
 def reduce(state: State, event: Event) -> tuple[State, tuple[Operation, ...]]:
     """What a state becomes by an event, and what the host is to be asked for, in this order.
@@ -96,7 +118,9 @@ def reduce(state: State, event: Event) -> tuple[State, tuple[Operation, ...]]:
     if state.ended:
         return state, ()
     after, operations = _step(state, event)
-    after = follow(state, after)
+    after = outcomes.say_closed(follow(state, after))
+    if after.status is not None and after.status.kind == "error" and after.status is not state.status:
+        after = evolve(after, complaint=after.status)
     if after.armed is not None and not _asks(after):
         after = evolve(after, armed=None)
     if isinstance(event, Done | Failed | Answer):
@@ -109,6 +133,8 @@ def _step(state: State, event: Event) -> Step:
     match event:
         case Key(name=name):
             return _key(state, name)
+        case Paste(text=text):
+            return _paste(state, text)
         case News(snapshot=snapshot):
             return outcomes.take(state, snapshot), ()
         case Tick(now=now):
@@ -119,8 +145,12 @@ def _step(state: State, event: Event) -> Step:
             return outcomes.failed(state, number, message), ()
         case Answer(id=number, payload=payload):
             return outcomes.answered(state, number, payload), ()
-        case Resized(rows=rows):
-            return evolve(state, page=max(1, rows)), ()
+        case Closed():
+            return outcomes.closed(state), ()
+        case Resized(rows=rows, columns=columns):
+            return panes.resized(state, rows, columns), ()
+        case Shown(first=first, last=last):
+            return panes.shown(state, first, last), ()
 
 
 def _key(state: State, name: str) -> Step:
@@ -128,9 +158,22 @@ def _key(state: State, name: str) -> Step:
     found = binding(mode, name)
     if state.quitting and not _leaves(found):
         return state, ()
+    if state.closed and found is not None and found.action in _OF_THE_HOST:
+        return evolve(state, status=lasting(state)), ()
     # The question of a first `d` goes too, and with it what it would have removed.
-    state = evolve(state, status=_stays(state.status, state.now))
+    state = evolve(state, status=lasting(state))
     return _text(state, name) if found is None else ACTIONS[found.action](state)
+
+
+def _paste(state: State, text: str) -> Step:
+    if state.quitting:
+        return state, ()
+    state = evolve(state, status=lasting(state))
+    if isinstance(state.dialog, AddForm):
+        return forms.paste_into(state, state.dialog, text)
+    if state.dialog is None and state.editing:
+        return evolve(state, filter=state.filter.pasted(text, _LONGEST_FILTER)), ()
+    return say(state, "what was pasted was left alone: it is no keys"), ()
 
 
 def _asks(state: State) -> bool:
@@ -142,12 +185,6 @@ def _leaves(found: Binding | None) -> bool:
     return found is not None and found.action in ("quit", "clear")
 
 
-def _stays(status: Status | None, now: float) -> Status | None:
-    """What a key leaves of the status line."""
-    stays = status is not None and status.kind == "error" and now - status.since < _ERROR_STAYS
-    return status if stays else None
-
-
 def _text(state: State, name: str) -> Step:
     """A key that no table has: text, where there is a line that is typed."""
     if isinstance(state.dialog, AddForm):
@@ -155,6 +192,6 @@ def _text(state: State, name: str) -> Step:
     if state.dialog is None and state.editing:
         if name == "backspace" and not state.filter.text:
             return _end_filter(state)
-        typed = state.filter.typed(name)
+        typed = state.filter.typed(name, _LONGEST_FILTER)
         return (state if typed is None else evolve(state, filter=typed)), ()
     return state, ()

@@ -92,9 +92,13 @@ class Section:
             return range(len(self.tools))
         if self._last_match is None or self._last_match[0] != words:
             texts = self._texts
-            found: Sequence[int] = range(len(texts))
-            for word in words:
-                found = [at for at in found if word in texts[at]]
+            before, found = self._last_match or ((), range(len(texts)))
+            # Who types on narrows what was found; anything else begins anew.
+            if not all(any(word in new for new in words) for word in before):
+                before, found = (), range(len(texts))
+            for word in dict.fromkeys(words):
+                if word not in before:
+                    found = [at for at in found if word in texts[at]]
             self._last_match = (words, found)
         return self._last_match[1]
 

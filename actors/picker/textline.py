@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-__all__ = ["TextLine"]
+__all__ = ["LONGEST", "TextLine"]
 
-_LONGEST_TYPED = 4_000
+LONGEST = 4_000
+"""Characters of the longest line, unless another limit is given."""
 
 
 @frozen
@@ -21,11 +22,17 @@ class TextLine:
     text: str = ""
     caret: int = 0
 
-    def typed(self, key: str) -> TextLine | None:
-        """The line after a key, or None when the key is none that edits a line."""
+    def pasted(self, text: str, longest: int = LONGEST) -> TextLine:
+        """The line with a text at the caret, in one line; of a line that would be too long, as much as it takes."""
+        text = " ".join(text[: 2 * longest].split("\n")).replace("\r", "")
+        text = "".join(each if each.isprintable() else " " for each in text)[: max(0, longest - len(self.text))]
+        return TextLine(self.text[: self.caret] + text + self.text[self.caret :], self.caret + len(text))
+
+    def typed(self, key: str, longest: int = LONGEST) -> TextLine | None:
+        """The line after a key, or None when the key is none that edits a line; one too long takes no more."""
         text, at = self.text, self.caret
         if len(key) == 1 and key.isprintable():
-            return TextLine(text[:at] + key + text[at:], at + 1) if len(text) < _LONGEST_TYPED else self
+            return TextLine(text[:at] + key + text[at:], at + 1) if len(text) < longest else self
         match key:
             case "backspace":
                 return TextLine(text[: max(0, at - 1)] + text[at:], max(0, at - 1))

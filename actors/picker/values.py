@@ -8,7 +8,8 @@ from typing import Literal
 from attrs import Factory, field, frozen
 
 from ..model.frozen import FrozenDict, freeze
-from ..model.snapshot import Phase, Snapshot, Verdict
+from ..model.snapshot import Snapshot
+from .row_values import Check, EmptyRow, HeaderRow, Identity, NoticeRow, Row, ServerRow, Tone, ToolRow
 from .textline import TextLine
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "AddForm",
     "Answer",
     "Check",
+    "Closed",
     "Details",
     "Dialog",
     "Done",
@@ -31,7 +33,9 @@ __all__ = [
     "LogTail",
     "News",
     "NoticeRow",
+    "Notices",
     "Operation",
+    "Paste",
     "Pin",
     "Quit",
     "Reload",
@@ -44,6 +48,7 @@ __all__ = [
     "ServerRow",
     "SetServer",
     "SetTool",
+    "Shown",
     "Status",
     "TextLine",
     "Tick",
@@ -52,137 +57,6 @@ __all__ = [
     "Trust",
     "TrustReview",
 ]
-
-Identity = tuple[str, ...]
-"""What a row is of, whatever else changes: ``("header",)``, ``("config-error",)``, ``("warning", what)``, ``("server", name)``,
-``("tool", server, bare)``, ``("empty", server)``, ``("no-servers",)``, ``("no-match",)``. Names in it are raw."""
-
-Check = Literal["on", "off", "pending-on", "pending-off"]
-"""A checkbox: what the config says, or the last wish while it is under way."""
-
-Tone = Literal["good", "busy", "ask", "bad", "off"]
-"""How it is with a server, for a colour: well, under way, waiting for a person, in trouble, not meant to run."""
-
-
-# Rows.
-
-
-@frozen(kw_only=True)
-class HeaderRow:
-    """The line above everything: how many there are of what.
-
-    Args:
-        identity: ``("header",)``.
-        servers, ready: configured servers, and those of them that are ready.
-        tools, on_wire: MCP tools known, and those of them that are on the wire.
-        native: native tools, which always ship.
-        budget: the cap on tools in force, or None.
-        profile: what the catalog is made for.
-        busy: operations under way.
-        parts: the same in words, the most important first; a narrow screen shows the first ones.
-    """
-
-    identity: Identity = ("header",)
-    servers: int
-    ready: int
-    tools: int
-    on_wire: int
-    native: int
-    budget: int | None
-    profile: str
-    busy: int
-    parts: tuple[str, ...]
-
-
-@frozen(kw_only=True)
-class NoticeRow:
-    """A warning, or an error of the config.
-
-    Args:
-        identity: ``("config-error",)``, ``("warning", "budget")``, ``("warning", "limit")``, ``("warning", "config", n)``.
-        kind: ``error`` or ``warning``.
-        text: what it says.
-        more: a second line, or None.
-    """
-
-    identity: Identity
-    kind: Literal["error", "warning"]
-    text: str
-    more: str | None = None
-
-
-@frozen(kw_only=True)
-class ServerRow:
-    """The head of a server's section.
-
-    Args:
-        identity: ``("server", name)``.
-        name: as it can be shown; the raw one is in the identity.
-        phase: as in the model; also the name of the glyph.
-        tone: for a colour.
-        check: whether it is meant to run.
-        state: how it is in few words: ``ready``, ``retry in 12 s (4th of 5)``, ``parked``, ``needs login``, …
-        count: ``X of Y tools on the wire``, ``no tools``; None while it has not listed.
-        error: why it is not connected, or why its newest listing failed; or None.
-        source: the file that its entry is from, or None.
-        pending: what is under way with it (``removing``, ``restarting``, …), or None.
-    """
-
-    identity: Identity
-    name: str
-    phase: Phase
-    tone: Tone
-    check: Check
-    state: str
-    count: str | None
-    error: str | None
-    source: str | None
-    pending: str | None
-
-
-@frozen(kw_only=True)
-class ToolRow:
-    """One tool.
-
-    Args:
-        identity: ``("tool", server, bare)``.
-        name: the bare name, as it can be shown.
-        title: as its server titles it; None when it gives none, or the name again.
-        description: the first line of it, or the empty string.
-        check: whether the config's lists let it through.
-        verdict: as in the model.
-        label: the verdict in one or two words, for a narrow column: ``on the wire``, ``excluded``, ``over budget``, …
-        words: the verdict in the words of `why`, less what the row says anyhow.
-        pinned: the budget trims it last.
-        pending: operations on it that are under way.
-    """
-
-    identity: Identity
-    name: str
-    title: str | None
-    description: str
-    check: Check
-    verdict: Verdict
-    label: str
-    words: str
-    pinned: bool
-    pending: int
-
-
-@frozen(kw_only=True)
-class EmptyRow:
-    """Where there would be rows: a server without tools, or that has not listed yet; no servers; nothing that matches.
-
-    Args:
-        identity: ``("empty", server)``, ``("no-servers",)`` or ``("no-match",)``.
-        text: which it is.
-    """
-
-    identity: Identity
-    text: str
-
-
-Row = HeaderRow | NoticeRow | ServerRow | ToolRow | EmptyRow
 
 
 # Operations: what the view asks the host for. Each is answered by one event of the same id.
@@ -324,6 +198,13 @@ class Key:
 
 
 @frozen
+class Paste:
+    """A text was pasted: into a line that is typed it goes at once; anywhere else it is no keys."""
+
+    text: str
+
+
+@frozen
 class News:
     """A snapshot was published. An older one than the state's is ignored."""
 
@@ -362,13 +243,36 @@ class Answer:
 
 
 @frozen
+class Closed:
+    """The host has closed: what was under way is not heard of any more, and nothing else can be asked for."""
+
+
+@frozen
 class Resized:
-    """How many rows the list shows, for page up and page down."""
+    """How much there is room for: to be told before what is drawn by it.
+
+    Args:
+        rows: lines that the list shows, or the open dialog, for page up and page down.
+        columns: of the screen: `dialog_lines` are wrapped to it; None: they are not wrapped.
+    """
 
     rows: int
+    columns: int | None = None
 
 
-Event = Key | News | Tick | Done | Failed | Answer | Resized
+@frozen
+class Shown:
+    """Lines of the open dialog have been on the screen. A review is approved when all of its lines have been.
+
+    Args:
+        first, last: those of `dialog_lines` from one on up to, and without, another.
+    """
+
+    first: int
+    last: int
+
+
+Event = Key | Paste | News | Tick | Done | Failed | Answer | Resized | Closed | Shown
 
 
 # What is the person's own.
@@ -382,11 +286,24 @@ class Status:
         text: what it says.
         kind: ``info``, ``ask`` (press a key again), or ``error``.
         since: when it was said, on the clock of `Tick`.
+        of: what the operation was on that it is the error of, or None.
+        errors: of errors that came close together, what each says; else empty.
+        under: the error that a question stands in front of, or None.
     """
 
     text: str
     kind: Literal["info", "ask", "error"] = "info"
     since: float = 0.0
+    of: Identity | None = field(default=None, eq=False)
+    errors: tuple[str, ...] = ()
+    under: Status | None = None
+
+
+@frozen
+class Notices:
+    """All warnings and errors, whole: the screen may have no room for them. ``top`` is the first line shown."""
+
+    top: int = 0
 
 
 @frozen
@@ -412,30 +329,35 @@ class LogTail:
         server: of which.
         lines: None until it is there.
         error: why it cannot be had, or None.
-        top: the first line shown; None follows the end.
+        top: the first line shown; None follows the end. While it is one, ``lines`` stay as they are, or the text would move
+            under the eyes of who reads it.
+        newer: what was read since, while ``lines`` stay; or None.
     """
 
     server: str
     lines: tuple[str, ...] | None = None
     error: str | None = None
     top: int | None = None
+    newer: tuple[str, ...] | None = None
 
 
 @frozen
 class TrustReview:
-    """What a server would run, to be approved (``y`` or Enter) or not (any way out).
+    """What a server would run, to be approved (``y``) or not (any way out).
 
     Args:
         server: which.
         review: None until it is there: nothing can be approved before.
         error: why it cannot be had, or None.
         top: the first line shown.
+        seen: which places of the text (`wrap.Wrapped`) have been on the screen: it can be approved when all have.
     """
 
     server: str
     review: Review | None = None
     error: str | None = None
     top: int = 0
+    seen: tuple[tuple[int, int], ...] = ()
 
 
 @frozen
@@ -457,4 +379,4 @@ class AddForm:
     sent: int | None = None
 
 
-Dialog = Help | Details | LogTail | TrustReview | AddForm
+Dialog = Help | Notices | Details | LogTail | TrustReview | AddForm

@@ -14,22 +14,25 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import trio
 import urwid
 from urwid.display.common import InputClosedError
 
-from .boxes import bottom, dialog_box
+from .boxes import bottom, dialog_box, dialog_room, head_of
 from .dispatch import Desk, HostLike, Reviewer
 from .keys import binding, mode_of
 from .paint import Brush, Line, canvas_of
 from .palette import ASCII, PALETTE, UNICODE
+from .panes import first_shown
+from .pasting import Pasting
 from .reducer import reduce
 from .state import State, start, visible
-from .terminal import NoTerminal, Terminal, open_terminal
-from .values import Event, Key, LogTail, News, Quit, Resized, Tick
+from .terminal import NoTerminal, Screen, Terminal, open_terminal
+from .ungroup import ungrouped
+from .values import Closed, Event, Key, LogTail, News, Paste, Quit, Resized, Shown, Tick
 from .walker import Window
 
 __all__ = ["PALETTE", "NoTerminal", "Picker", "run_picker"]
@@ -73,13 +76,14 @@ class Picker(urwid.Widget):
         self._glyphs = ASCII if ascii else UNICODE
         self._clock = clock
         self._window = Window()
+        self._pasting = Pasting()
         self._drawn_cursor: Any = None
         self._desk: Desk | None = None
         self._asked: list[Any] = []
         self._ended = trio.Event()
         self._wake = trio.Event()
         self._paused: float | None = None
-        self._state = start(host.snapshot(), clock())
+        self._state = start(host.snapshot(), clock(), look=Brush(self._glyphs, 0))
 
     @property
     def state(self) -> State:
@@ -112,8 +116,13 @@ class Picker(urwid.Widget):
         A checkpoint. Operations that are under way when it is cancelled are cancelled; the host does what it has begun.
 
         Raises:
-            Exception: what the host's changes raise.
+            Exception: what the host's changes raise; a group of one is told as that one.
         """
+        with ungrouped():
+            await self._run()
+
+    async def _run(self) -> None:
+        """As `run`, with errors in the nursery's group. A checkpoint."""
         async with trio.open_nursery() as nursery:
             self._desk = Desk(self._host, nursery, self.tell, self._reviewer)
             try:
@@ -128,11 +137,12 @@ class Picker(urwid.Widget):
                 self._desk = None
 
     async def _follow(self) -> None:
-        """Tell of each snapshot; of those that come faster than one can look, the latest. A checkpoint."""
+        """Tell of each snapshot, and of the end; of those that come faster than one can look, the latest. A checkpoint."""
         async for snapshot in self._host.changes():
             self.tell(Tick(self._clock()))
             self.tell(News(snapshot))
             await trio.sleep(_FRAME)
+        self.tell(Closed())
         self._ended.set()
 
     async def _tick(self) -> None:
@@ -162,6 +172,12 @@ class Picker(urwid.Widget):
 
     def keypress(self, size: Size, key: str) -> str | None:
         """Take a key; returns it when the picker has no use for it."""
+        ours, pasted = self._pasting.take(key, self._clock())
+        if pasted is not None:
+            self.tell(Tick(self._clock()))
+            self.tell(Paste(pasted))
+        if ours:
+            return None
         mode = mode_of(self._state.dialog, self._state.editing)
         ours = mode in ("filter", "form") or binding(mode, key) is not None
         self.tell(Tick(self._clock()))
@@ -179,12 +195,22 @@ class Picker(urwid.Widget):
         """Draw what is to be seen now, as urwid asks for it."""
         columns, height = cast("tuple[int, int]", size)  # a box widget is given both
         brush = Brush(self._glyphs, columns)
-        under = bottom(self._state, brush)[: max(0, height - 1)]
-        if self._state.dialog is not None:
-            lines = dialog_box(self._state, brush, height - len(under))
-        else:
-            lines = self._list(brush, height - len(under), focus)
-        return canvas_of([*lines, *under], columns)
+        under = bottom(self._state, brush, height)[: max(0, height - 1)]
+        above = height - len(under)
+        if self._state.dialog is None:
+            return canvas_of([*self._list(brush, above, focus), *under], columns)
+        # The reducer scrolls by what is shown, and what of a review was shown is what can be approved.
+        room = dialog_room(self._state, above)
+        self._sized(room, columns)
+        first = first_shown(self._state, room)
+        self._state, _ = reduce(self._state, Shown(first, first + room))
+        under = bottom(self._state, brush, height)[: height - above]
+        return canvas_of([*dialog_box(self._state, brush, above), *under], columns)
+
+    def _sized(self, rows: int, columns: int) -> None:
+        """Let the reducer know how much there is room for."""
+        if (max(1, rows), columns) != (self._state.page, self._state.columns):
+            self._state, _ = reduce(self._state, Resized(rows, columns))
 
     def _list(self, brush: Brush, height: int, focus: bool) -> list[Line]:
         """The header and the notices, which stay, and below them the part of the list around the cursor."""
@@ -196,14 +222,19 @@ class Picker(urwid.Widget):
             except Exception as error:  # a row that cannot be made must not take the others along
                 return [brush.broken(error)]
 
-        head: list[Line] = []
-        for at in range(shown.top):
-            head += paint(at)
-        head = head[: max(1, height // 3)][:height]
+        tops = [paint(at) for at in range(shown.top)]
+        most = max(1, height // 3)
+        if sum(map(len, tops)) > most:  # then what the list leaves empty is theirs too
+            wants = 0
+            for at in range(shown.top, len(shown)):
+                wants += len(paint(at))
+                if wants >= height - most:
+                    break
+            most = max(most, height - wants)
+        head = head_of(tops, brush, min(most, height))
         room = height - len(head)
-        if room > 0 and room != self._state.page:
-            # The reducer pages by what the list shows; nothing that is drawn depends on it.
-            self._state, _ = reduce(self._state, Resized(room))
+        if room > 0:
+            self._sized(room, brush.columns)
         cursor = shown.find(self._state.cursor)
         moved = self._drawn_cursor != self._state.cursor
         self._drawn_cursor = self._state.cursor
@@ -213,7 +244,9 @@ class Picker(urwid.Widget):
         return [*head, *body, *([] for _ in range(room - len(body)))]
 
 
-async def run_picker(host: HostLike, terminal: Terminal | None = None, *, reviewer: Reviewer | None = None) -> None:
+async def run_picker(
+    host: HostLike, terminal: Terminal | None = None, *, reviewer: Reviewer | None = None, typed: bytes = b""
+) -> None:
     """Show a host's servers and tools on the terminal until the person quits or the host closes.
 
     The first screen is drawn before anything is waited for. A checkpoint.
@@ -222,6 +255,7 @@ async def run_picker(host: HostLike, terminal: Terminal | None = None, *, review
         host: an open host.
         terminal: where; None: the process's own, as `terminal.open_terminal` finds it.
         reviewer: shows and approves what a project's servers would run.
+        typed: what the terminal gave before: keys that come first.
 
     Raises:
         NoTerminal: there is none.
@@ -229,33 +263,27 @@ async def run_picker(host: HostLike, terminal: Terminal | None = None, *, review
     """
     if terminal is None:
         with open_terminal() as opened:
-            return await run_picker(host, opened, reviewer=reviewer)
+            await run_picker(host, opened, reviewer=reviewer, typed=typed)
+        return
     picker = Picker(host, reviewer=reviewer, ascii=terminal.ascii)
     events = urwid.TrioEventLoop()
-    loop = urwid.MainLoop(picker, PALETTE, screen=terminal.screen, handle_mouse=False, event_loop=events)
-    try:
-        with loop.start():
-            loop.draw_screen()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(events.run_async)
-                await picker.run()
-                nursery.cancel_scope.cancel()
-    except ExceptionGroup as group:
-        leaves = list(_leaves(group))
-    else:
-        return None
+    loop = _Loop(picker, PALETTE, screen=terminal.screen, handle_mouse=False, event_loop=events)
     # A terminal that is gone gives no more input, and there is nobody to tell.
-    others = [leaf for leaf in leaves if not isinstance(leaf, InputClosedError)]
-    if len(others) > 1:
-        raise ExceptionGroup("the picker broke", others)
-    if others:
-        raise others[0]
-    return None
+    with ungrouped(InputClosedError), loop.start():
+        loop.draw_screen()
+        if typed and (found := terminal.screen.parse_input(None, None, list(typed), wait_for_more=False)) is not None:
+            loop.process_input(found[0])
+            loop.draw_screen()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(events.run_async)
+            nursery.start_soon(terminal.screen.drain)
+            await picker.run()
+            nursery.cancel_scope.cancel()
 
 
-def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
-    for each in group.exceptions:
-        if isinstance(each, ExceptionGroup):
-            yield from _leaves(each)
-        else:
-            yield each
+class _Loop(urwid.MainLoop):
+    """urwid's loop, which makes no frame while the terminal has not taken the last one: the newest state is drawn then."""
+
+    def draw_screen(self) -> None:
+        if not cast("Screen", self.screen).behind:
+            super().draw_screen()

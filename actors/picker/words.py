@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ..model.phase import DOWN_PHASES, WORDS, predicate
 from ..model.plain import flat, line, quoted
 from ..model.snapshot import Phase, PluginModel, ServerState, Snapshot, ToolState, Verdict
 from ..model.why import why
@@ -48,6 +49,7 @@ LABELS: dict[Verdict, str] = {
 
 _LONGEST_DESCRIPTION = 4_000  # characters that are looked at for the first line
 _WARNINGS_TOLD = 3
+_IN_FORCE = "what could be read last stays in force until that is mended"
 
 
 def plural(count: int, what: str) -> str:
@@ -81,29 +83,33 @@ def state_of(server: ServerState, now: float | None) -> str:
     """
     at = server.next_retry_at
     retry = "" if at is None or now is None else f"retry {_wait(at, now)}"
+    words = WORDS[server.phase]
     match server.phase:
         case "backing_off":
             attempt = "" if server.attempt is None else f" ({_ordinal(server.attempt[0])} of {server.attempt[1]})"
             return f"{retry or 'waiting for a retry'}{attempt}"
         case "parked":
-            return f"parked — press R to revive{f', {retry}' if retry else ''}"
+            return f"{words} — press R to revive{f', {retry}' if retry else ''}"
         case "starting" if server.connected:
-            return "starting: its tools are not in yet"
+            return f"{words}: its tools are not in yet"
         case "starting":
-            return "starting again" if server.error else "starting"
+            return f"{words} again" if server.error else words
         case "untrusted":
-            return "untrusted — press t to review"
+            return f"{words} — press t to review"
         case "needs_auth":
-            return "needs login — press R afterwards"
-        case "invalid":
-            return "invalid entry"
-    return server.phase
+            return f"{words} — press R afterwards"
+    return words
 
 
 def error_of(server: ServerState) -> str | None:
-    """Why a server is not connected, or why its newest listing failed; or None."""
+    """Why a server is not connected, or why its newest listing failed; or None.
+
+    Of its own file only the name is said, as the row says where that is: else a narrow screen shows a path and no reason.
+    """
     if server.error:
-        return flat(server.error)
+        path = server.source or ""
+        name = path.replace("\\", "/").rpartition("/")[2]
+        return flat(server.error.replace(path, name) if name else server.error)
     return f"its newest tool list: {flat(server.list_error)}" if server.list_error else None
 
 
@@ -116,7 +122,11 @@ def count_of(server: ServerState, on_wire: int, tools: int) -> str | None:
 
 def empty_of(server: ServerState) -> str:
     """What stands where the tools of a server would be."""
-    return "it has not listed its tools yet" if server.list_state == "none" else "this server has no tools"
+    if server.list_state != "none":
+        return "this server has no tools"
+    if server.phase in DOWN_PHASES:  # nothing lists them as long as it stays so
+        return f"its tools are not known: it {predicate(server.phase)}"
+    return "it has not listed its tools yet"
 
 
 def title_of(tool: ToolState) -> str | None:
@@ -138,15 +148,16 @@ def tool_words(snapshot: Snapshot, server: str, bare: str, now: float | None) ->
     return str(why(snapshot, server, bare, now)).removeprefix(f"tool {quoted(bare)} of server {quoted(server)} is ")
 
 
-def notices(model: PluginModel) -> Iterator[NoticeRow]:
-    """The config's error, the warnings of budget and limit, and the first of the config's warnings."""
+def notices(model: PluginModel, *, most: int | None = _WARNINGS_TOLD) -> Iterator[NoticeRow]:
+    """The config's error, the warnings of budget and limit, and of the config's warnings the first ``most``; None: all."""
     if model.config_error is not None:
-        yield NoticeRow(identity=("config-error",), kind="error", text=line(model.config_error))
+        yield NoticeRow(identity=("config-error",), kind="error", text=line(model.config_error), more=_IN_FORCE)
     if (over := model.budget_warning()) is not None:
         yield NoticeRow(identity=("warning", "budget"), kind="warning", text=over, more=model.budget_details())
     if (limit := model.limit_warning()) is not None:
         yield NoticeRow(identity=("warning", "limit"), kind="warning", text=line(limit))
-    for at, warning in enumerate(model.config_warnings[:_WARNINGS_TOLD]):
-        more = len(model.config_warnings) - _WARNINGS_TOLD
-        rest = f"and {more} more (`playbill check`)" if more > 0 and at == _WARNINGS_TOLD - 1 else None
+    told = model.config_warnings[:most]
+    more = len(model.config_warnings) - len(told)
+    for at, warning in enumerate(told):
+        rest = f"and {more} more (w shows them)" if more > 0 and at == len(told) - 1 else None
         yield NoticeRow(identity=("warning", "config", str(at)), kind="warning", text=line(warning), more=rest)

@@ -26,6 +26,7 @@ EXITS: Mapping[str, str] = {
     "CORRECTNESS": "`chaos`: something was wrong",
     "HANGUP": "the terminal was closed (SIGHUP)",
     "INTERRUPTED": "interrupted with Ctrl-C",
+    "QUIT": "ended by SIGQUIT",
     "PIPE": "whoever read the output stopped reading",
     "TERMINATED": "ended by SIGTERM",
 }

@@ -14,7 +14,7 @@ import attrs
 
 from .pages import Undocumented, literal, table
 
-__all__ = ["annotation", "arguments", "defaults", "field_table"]
+__all__ = ["annotation", "arguments", "defaults", "field_table", "signature"]
 
 
 def annotation(cls: type, name: str) -> str:
@@ -50,6 +50,25 @@ def defaults(field: attrs.Attribute[Any]) -> str:
     if isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
         return repr(field.default.factory())
     return repr(field.default)
+
+
+def signature(cls: type) -> str | None:
+    """How an attrs class is called, as a person would write it: its fields with their defaults. None for another class.
+
+    Args:
+        cls: any class.
+    """
+    if not attrs.has(cls):
+        return None
+    parts = []
+    for each in attrs.fields(cls):
+        if each.init:
+            if each.kw_only and "*" not in parts:
+                parts.append("*")
+            own = isinstance(each.default, attrs.Factory) and each.default.takes_self  # type: ignore[arg-type]
+            written = "…" if own else defaults(each)
+            parts.append(f"{each.alias}: {annotation(cls, each.name)}{f' = {written}' if written else ''}")
+    return f"({', '.join(parts)})"
 
 
 def field_table(cls: type, *, skip: Iterable[str] = ()) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playbill.actors.cli import completers
+from playbill.actors.model.config import ServerEntry
 
 from .conftest import PROGRAM
 from .test_scopes_and_trust import write
@@ -112,3 +114,38 @@ def test_install_writes_where_the_shell_looks(inside: Playbill, environment: dic
     file = home / ".local/share/bash-completion/completions/playbill"
     assert file.read_text() == inside("completion", "bash").stdout.removesuffix("\n")
     assert inside("completion", "bash", "--install", "--quiet").stdout == ""
+
+
+def test_a_name_that_no_line_can_hold_is_not_offered() -> None:
+    names = ["plain", "with a blank", "two\nlines", "a\ttab", "\x1b[2J", "--yes", "-x"]
+    entries = tuple(ServerEntry(name, command="x", exclude=("ok", "bad\x07", "-t")) for name in names)
+    entry = entries[-1]
+    assert [name for name in names if completers._plain(name)] == ["plain", "with a blank"]
+    assert [name for name, _ in completers._tools(entry, "")] == ["ok"]
+    assert [name for name, _ in completers._tools(entries[0], "plain/")] == ["plain/ok", "plain/-t"]
+    assert [name for name, _ in completers._tools(entry, "-x/")] == []
+
+
+@pytest.mark.parametrize(
+    ("home", "why"),
+    [
+        ("", "there is no home folder ''"),
+        ("$(touch x)", "a shell would read more than a name"),
+        ("rc is a folder", "no file that can be added to"),
+        ("rc is utf-16", "it is UTF-16"),
+    ],
+)
+def test_an_odd_home_has_nothing_installed_and_one_line_says_why(
+    playbill: Playbill, tmp_path: Path, home: str, why: str
+) -> None:
+    where = tmp_path / home if home else None
+    if where is not None:
+        where.mkdir()
+    if where is not None and "folder" in home:
+        (where / ".bashrc").mkdir()
+    elif where is not None and "utf" in home:
+        (where / ".bashrc").write_bytes(b"\xff\xfe bin\n")
+    done = playbill("completion", "bash", "--install", HOME="" if where is None else str(where))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert why in done.stderr
+    assert where is None or [each.name for each in where.iterdir()] in ([], [".bashrc"])

@@ -36,6 +36,10 @@ SLIPS = [
     ("a tool to call", ["call", "clock/nwo"], "clock/now"),
     ("a tool by its wire name", ["call", "mcp__clock__nwo"], "clock/now"),
     ("a tool to explain", ["why", "clock/nwo"], "now"),
+    ("a tool of a server to call", ["call", "clock", "nwo"], "clock/now"),
+    ("a server of a tool to call", ["call", "clok", "now", "{}"], "clock"),
+    ("a tool of a server to explain", ["why", "clock", "nwo"], "now"),
+    ("a server of a tool to explain", ["why", "clok", "now"], "clock"),
     ("a tool in a list", ["enable", "clock/wiat"], "wait"),
     ("a key of the config", ["check", "--strict"], "disabled"),
 ]
@@ -70,12 +74,21 @@ def test_every_option_may_stand_before_its_verb(inside: Playbill) -> None:
 SIX = {"--config", "--scope", "--timeout", "--json", "--quiet", "--verbose"}
 
 
-@pytest.mark.parametrize("verb", sorted({each for each in app if not each.startswith("-")} - {"help", "pick"}))
+@pytest.mark.parametrize("verb", sorted(each for each in app if not each.startswith("-")))
 def test_one_grammar_for_all_verbs(verb: str) -> None:
     names = {name for each in app[verb].assemble_argument_collection() for name in each.names}
     lacks = {
         "demo": {"--scope"},
+        "help": {"--config", "--scope", "--timeout"},
         "chaos": {"--config", "--scope", "--timeout"},
         "completion": {"--config", "--scope", "--timeout"},
     }
     assert SIX - names == lacks.get(verb, set())
+
+
+def test_who_forgets_the_dashes_before_a_servers_command_is_told_of_them(inside: Playbill) -> None:
+    done = inside("add", "files", "--", "npx", "-y", "server-files", "--config", "x")
+    assert "comes behind --" not in done.stderr
+    done = inside("add", "files", "npx", "--yes")
+    assert done.returncode == 2
+    assert "The command of a server comes behind --: playbill add NAME -- COMMAND ARGUMENTS" in done.stderr

@@ -28,7 +28,7 @@ WriteConfig = Callable[..., Path]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "cli.schema.json").read_text("utf-8"))
 WITHOUT = {"help", "pick"}
-"""The verbs that have no ``--json``: they print for a person only."""
+"""The verbs that print for a person only: with ``--json`` they print but errors so."""
 
 
 def closed(schema: Any) -> Any:

@@ -10,6 +10,7 @@ import capture
 import conf
 import pytest
 from rich.text import Text
+from tools import scenes
 from tools.picture import described, picture, text_of
 from tools.scenes import SCENES, Scene, normalised
 
@@ -79,6 +80,12 @@ def test_what_differs_from_run_to_run_is_replaced_and_keeps_its_colour() -> None
     assert [(span.start, span.end, span.style) for span in after.spans] == [(4, 8, "red")]
 
 
+def test_a_process_that_is_named_twice_has_one_name_in_the_picture() -> None:
+    screen = [Text("pid 123"), Text("pid 77"), Text("pid 123 again")]
+    shown = normalised(screen, (r"(?<=pid )\d+", scenes._counted(4101)))
+    assert [line.plain for line in shown] == ["pid 4101", "pid 4102", "pid 4101 again"]
+
+
 def scene_of(text: str) -> Scene:
     return Scene("x", 20, lambda: [Text(text)])
 
@@ -111,4 +118,15 @@ def test_a_program_that_fails_makes_no_picture(
     monkeypatch.setattr(capture, "SCENES", {"one": Scene("x", 20, fail)})
     assert capture.main([]) == 1
     assert "it ended with 1" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_there_is_not_is_refused_with_those_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(capture, "PICTURES", tmp_path)
+    monkeypatch.setattr(capture, "SCENES", {"one": scene_of("a word")})
+    for arguments in (["two"], ["--check", "two"]):
+        assert capture.main(arguments) == 2
+        assert capsys.readouterr().err.endswith("the pictures are: one\n")
     assert list(tmp_path.iterdir()) == []

@@ -216,6 +216,21 @@ def test_what_the_body_raises_leaves_as_it_is_and_the_context_is_left_in_order()
     assert log == ["body left", "closed"]
 
 
+def test_what_goes_wrong_while_the_context_is_left_is_raised() -> None:
+    @asynccontextmanager
+    async def breaks() -> AsyncIterator[str]:
+        yield "value"
+        await trio.lowlevel.checkpoint()
+        raise OSError("while closing")
+
+    async def program() -> None:
+        with pytest.raises(OSError, match="while closing"):
+            async with Guest(breaks()) as guest:
+                assert guest.value == "value"
+
+    in_a_loop(program)
+
+
 def test_calls_in_flight_end_when_trio_does_and_none_is_taken_afterwards() -> None:
     async def program() -> None:
         guest = Guest(context([]))

@@ -181,7 +181,8 @@ HOUSE = (
 )
 """What joins all of it."""
 PICKER_VIEW = tuple(
-    f"actors.picker.{name}" for name in ("view", "boxes", "dispatch", "paint", "palette", "terminal", "walker")
+    f"actors.picker.{name}"
+    for name in ("boxes", "dispatch", "outlet", "paint", "palette", "terminal", "ungroup", "view", "walker")
 )
 SDK = ("mcp", "mcp_types")
 

@@ -284,7 +284,7 @@ def test_phases_and_errors_agree_with_each_other(world: World) -> None:
         if not server.connected:
             assert (server.pid, server.protocol_version) == (None, None)
             assert server.list_state != "current"
-        assert (server.phase == "invalid") == (entry.error is not None and entry.trusted and not entry.disabled)
+        assert (server.phase == "invalid") == (entry.error is not None and not entry.disabled)
 
 
 @settings(max_examples=60)

@@ -1,4 +1,4 @@
-"""Dialogs: help, details, logs, the review before trust, and the form of a new server."""
+"""Dialogs: help, details, logs, warnings, and the form of a new server."""
 
 from __future__ import annotations
 
@@ -7,31 +7,25 @@ from typing import Any
 import pytest
 from attrs import evolve
 from playbill.actors.model.config import Config
-from playbill.actors.model.edits import AddServer, RemoveServer
+from playbill.actors.model.edits import RemoveServer
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 from playbill.actors.picker.dialogs import dialog_lines, dialog_title
-from playbill.actors.picker.forms import parse_target
-from playbill.actors.picker.reducer import State, reduce, visible
+from playbill.actors.picker.reducer import State, reduce
 from playbill.actors.picker.values import (
-    Add,
-    AddForm,
     Answer,
     Details,
     Failed,
     FetchLog,
-    FetchReview,
     Help,
     LogTail,
+    Notices,
     Resized,
     Review,
     Status,
-    TextLine,
     Tick,
-    Trust,
-    TrustReview,
 )
 
-from .stage import Stage, at, entry, listed, make, opened, press, row, told, tools
+from .stage import Stage, at, backing_off, entry, listed, make, opened, press, told, tools
 
 REVIEW = Review(("server evil would run:", "  command  rm", "  arg      -rf"), "seal-1")
 
@@ -39,12 +33,6 @@ REVIEW = Review(("server evil would run:", "  command  rm", "  arg      -rf"), "
 @pytest.fixture
 def stage() -> Stage:
     return make({"git": tools("log", "add"), "web": tools("get")})
-
-
-@pytest.fixture
-def wary() -> Stage:
-    """A server that waits for approval, and one that does not."""
-    return Stage(Config([entry("evil", trusted=False), entry("git")]), {"git": tools("log")})
 
 
 # Text: help, details.
@@ -65,7 +53,7 @@ def test_a_dialog_takes_its_keys(stage: Stage) -> None:
 def test_scrolling_stays_within_the_text(stage: Stage) -> None:
     state = told(opened(stage), Resized(10))
     state, _ = press(state, "?")
-    last = len(dialog_lines(state)) - 1
+    last = len(dialog_lines(state)) - 10  # the last line is the last of a full page
 
     def top(*keys: str) -> Any:
         return press(state, *keys)[0].dialog.top  # type: ignore[union-attr]
@@ -74,7 +62,8 @@ def test_scrolling_stays_within_the_text(stage: Stage) -> None:
     assert top("down", "j", "k") == 1
     assert top("page down") == 9
     assert top(" ", "page up") == 0
-    assert top("end") == len(dialog_lines(state)) - 5
+    assert top("end") == last
+    assert top("end", "up") == last - 1
     assert top("end", "home") == 0
     assert top(*["page down"] * 50) == last
     assert dialog_title(state) == "Keys"
@@ -134,9 +123,10 @@ def test_details_of_a_server_say_what_it_runs_and_its_last_words() -> None:
     state, _ = press(opened(stage), "i")
     assert dialog_title(state) == "git"
     assert dialog_lines(state) == (
-        "server 'git' is backing off after exit 1, attempt 3 of 5 in 3 s",
+        "server 'git' is backing off (attempt 3 of 5 in 3 s): exit 1",
         "",
         "phase     backing off",
+        "list      not in yet",
         "runs      npx -y git-mcp",
         "from      /etc/mcp.json",
         "restarts  2",
@@ -147,6 +137,19 @@ def test_details_of_a_server_say_what_it_runs_and_its_last_words() -> None:
         "    boom [0m",
     )
     assert "in 2 s" in dialog_lines(told(state, Tick(101.0)))[0]
+
+
+def test_details_of_a_server_say_how_fresh_its_list_is() -> None:
+    for status, keys, said in [
+        (tools("log"), {}, "current"),
+        (backing_off(103.0, tools=tools("log").tools, tools_generation=1), {}, "stale: what it listed before, until"),
+        (None, {}, "not in yet"),
+        (None, {"disabled": True}, "not known"),
+    ]:
+        stage = Stage(Config([entry("git", **keys)]), {} if status is None else {"git": status})
+        state, _ = press(opened(stage), "i")
+        (line,) = [each for each in dialog_lines(state) if each.startswith("list ")]
+        assert line.split(maxsplit=1)[1].startswith(said)
 
 
 def test_details_on_an_empty_row_are_of_its_server() -> None:
@@ -253,185 +256,31 @@ def test_an_answer_that_nobody_waits_for_is_dropped(stage: Stage) -> None:
     assert told(state, Answer(9, "x")) == state
 
 
-# The review before trust.
+# Warnings.
 
 
-def review_of(wary: Stage) -> State:
-    state, operations = press(opened(wary), "t")
-    assert operations == [FetchReview(1, "evil")]
-    assert state.dialog == TrustReview("evil")
-    return state
+def test_all_warnings_and_the_last_error_can_be_read(stage: Stage) -> None:
+    stage.cap = 1
+    stage.config_error = "mcp.json:3:5: no"
+    stage.config = evolve(stage.config, warnings=tuple(f"warning {number}" for number in range(5)))
+    state, (toggle,) = press(at(opened(stage), "tool", "git", "log"), " ")
+    state = told(state, Failed(toggle.id, "the disk is full"), Tick(500.0))
+    state, _ = press(state, "w")
+    assert (state.dialog, state.status) == (Notices(), None)
+    assert dialog_title(state) == "Warnings and errors"
+    assert dialog_lines(state) == (
+        "What failed last:",
+        "  disable log: the disk is full",
+        "Errors:",
+        "  mcp.json:3:5: no",
+        "    what could be read last stays in force until that is mended",
+        "Warnings:",
+        "  3 tools over the budget of 1 — 2 MCP tools were dropped from this session; disable some to make room",
+        "    mostly from git (2), web (1)",
+        *(f"  warning {number}" for number in range(5)),
+    )
+    assert press(state, "w")[0].dialog is None
 
 
-@pytest.mark.parametrize("key", ["y", "enter"])
-def test_what_was_shown_is_what_is_approved(wary: Stage, key: str) -> None:
-    assert row(opened(wary), "server", "evil").state == "untrusted — press t to review"
-    state = told(review_of(wary), Answer(1, REVIEW))
-    assert dialog_lines(state) == REVIEW.lines
-    assert dialog_title(state) == "Trust evil?"
-    state, operations = press(state, key)
-    assert operations == [Trust(2, "evil", "seal-1")]
-    assert state.dialog is None
-    assert row(state, "server", "evil").pending == "approving"
-    state = told(state, wary.answer(operations[0]))
-    assert row(state, "server", "evil").phase == "starting"
-    assert state.status == Status("approved evil", "info", 100.0)
-
-
-@pytest.mark.parametrize("key", ["y", "enter"])
-def test_nothing_is_approved_before_it_is_shown(wary: Stage, key: str) -> None:
-    state = review_of(wary)
-    assert dialog_lines(state) == ("reading…",)
-    assert press(state, key, key) == (state, [])
-    refused = told(state, Failed(1, "it cannot be read"))
-    assert dialog_lines(refused) == ("it cannot be read",)
-    assert press(refused, key)[1] == []
-
-
-@pytest.mark.parametrize("key", ["esc", "q", "n"])
-def test_a_review_that_is_closed_approves_nothing(wary: Stage, key: str) -> None:
-    state = told(review_of(wary), Answer(1, REVIEW))
-    state, operations = press(state, key, "y", "n")
-    assert (state.dialog, operations) == (None, [])
-
-
-def test_a_review_that_is_being_read_is_not_replaced_by_another(wary: Stage) -> None:
-    state, _ = press(review_of(wary), "esc", "t")
-    state = told(state, Answer(1, REVIEW), Answer(2, Review(("something else",), "seal-2")))
-    assert dialog_lines(state) == REVIEW.lines
-    assert press(state, "y")[1] == [Trust(3, "evil", "seal-1")]
-
-
-def test_a_review_of_another_server_is_not_shown(wary: Stage) -> None:
-    wary.edit(AddServer(entry("evil2", trusted=False)))
-    state, _ = press(opened(wary), "t", "esc", "G", "t")
-    assert state.dialog == TrustReview("evil2")
-    assert told(state, Answer(1, REVIEW)).dialog == TrustReview("evil2")
-
-
-def test_an_approval_that_is_refused_says_why(wary: Stage) -> None:
-    state, (trust,) = press(told(review_of(wary), Answer(1, REVIEW)), "y")
-    state = told(state, Failed(trust.id, "what it would run has changed"))
-    assert row(state, "server", "evil").phase == "untrusted"
-    assert state.status == Status("trust evil: what it would run has changed", "error", 100.0)
-
-
-def test_a_review_closes_when_there_is_nothing_to_approve_any_more(wary: Stage) -> None:
-    state = told(review_of(wary), Answer(1, REVIEW))
-    trusted = evolve(wary, config=Config([entry("evil"), entry("git")]))
-    after = told(state, trusted.news())
-    assert (after.dialog, after.status) == (None, Status("evil needs no approval any more", "info", 100.0))
-    gone = evolve(wary, config=Config([entry("git")]))
-    after = told(state, gone.news())
-    assert (after.dialog, after.status) == (None, Status("evil is gone", "info", 100.0))
-
-
-def test_a_server_that_is_trusted_has_nothing_to_review(wary: Stage) -> None:
-    state, operations = press(at(opened(wary), "tool", "git", "log"), "t")
-    assert (state.dialog, operations) == (None, [])
-    assert state.status == Status("git needs no approval", "info", 100.0)
-
-
-# The form.
-
-
-def form(state: State) -> AddForm:
-    assert isinstance(state.dialog, AddForm)
-    return state.dialog
-
-
-def test_a_server_is_added_and_the_cursor_goes_to_it(stage: Stage) -> None:
-    state, operations = press(opened(stage), "a", *"fetch", "enter", *'uvx "mcp fetch" -v', "enter")
-    assert operations == [Add(1, "fetch", "uvx", ("mcp fetch", "-v"))]
-    assert form(state).sent == 1
-    assert dialog_lines(state) == ("adding it…",)
-    assert press(state, "x", "enter", "backspace") == (state, [])
-    assert visible(state).find(("server", "fetch")) is None
-    state = told(state, stage.answer(operations[0]))
-    assert (state.dialog, state.cursor) == (None, ("server", "fetch"))
-    assert state.status == Status("added fetch", "info", 100.0)
-
-
-def test_what_is_refused_stays_in_the_form_with_its_reason(stage: Stage) -> None:
-    state, (add,) = press(opened(stage), "a", *"fetch", "enter", *"uvx", "enter")
-    state = told(state, Failed(add.id, "cannot\nwrite"))
-    assert form(state) == AddForm(TextLine("fetch", 5), TextLine("uvx", 3), 1, "cannot write", None)
-    assert dialog_lines(state)[0] == "cannot write"
-    assert press(state, "enter")[1] == [Add(2, "fetch", "uvx")]
-    assert form(press(state, "x")[0]).error is None
-
-
-def test_a_form_that_is_closed_goes_on_in_the_status_line(stage: Stage) -> None:
-    state, (add,) = press(opened(stage), "a", *"fetch", "enter", *"uvx", "enter", "esc")
-    assert state.dialog is None
-    assert told(state, Failed(add.id, "no")).status == Status("add fetch: no", "error", 100.0)
-    after = told(state, stage.answer(add))
-    assert (after.cursor, after.status) == (("server", "git"), Status("added fetch", "info", 100.0))
-
-
-def test_a_second_form_is_not_closed_by_what_the_first_asked_for(stage: Stage) -> None:
-    state, (add,) = press(opened(stage), "a", *"fetch", "enter", *"uvx", "enter", "esc", "a", "x")
-    state = told(state, stage.answer(add))
-    assert form(state).name.text == "x"
-
-
-def test_a_server_that_is_filtered_away_leaves_the_cursor(stage: Stage) -> None:
-    state, _ = press(opened(stage), "/", *"log", "enter")
-    state, (add,) = press(state, "a", *"fetch", "enter", *"uvx", "enter")
-    assert told(state, stage.answer(add)).cursor == ("server", "git")
-
-
-def test_moving_between_the_fields_and_editing_them(stage: Stage) -> None:
-    state, _ = press(opened(stage), "a", "a", "q", "tab", "/", "left", "d", "shift tab", "backspace")
-    assert form(state) == AddForm(TextLine("a", 1), TextLine("d/", 1), 0)
-    assert form(press(state, "down")[0]).field == 1
-    assert form(press(state, "down", "up")[0]).field == 0
-    assert press(state, "esc")[0].dialog is None
-    assert dialog_title(state) == "Add a server"
-
-
-@pytest.mark.parametrize(
-    ("name", "what", "field", "error"),
-    [
-        ("", "uvx", 0, "give it a name"),
-        ("  ", "uvx", 0, "give it a name"),
-        ("git", "uvx", 0, "there is a server git already"),
-        ("new", "", 1, "type the command line that starts it, or its URL"),
-        ("new", 'uvx "x', 1, "the command line cannot be read: a quote is not closed"),
-        ("new", "uvx 'x", 1, "the command line cannot be read: a quote is not closed"),
-        ("new", "uvx \\", 1, "the command line cannot be read: there is nothing after the last backslash"),
-        ("new", "A=1", 1, "there is no command in it"),
-        ("new", "''", 1, "there is no command in it"),
-        ("new", "https://", 1, "the URL names no host"),
-        ("new", "https://a b", 1, "a URL has no blanks in it"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line_where_it_is_wrong(
-    stage: Stage, name: str, what: str, field: int, error: str
-) -> None:
-    state, operations = press(opened(stage), "a", *name, "tab", *what, "enter")
-    assert operations == []
-    assert (form(state).field, form(state).error) == (field, error)
-
-
-@pytest.mark.parametrize(
-    ("text", "target"),
-    [
-        ("npx -y server", ("npx", ("-y", "server"), {}, None)),
-        ("  A=1 B='x y' npx C=3 ", ("npx", ("C=3",), {"A": "1", "B": "x y"}, None)),
-        ("run ''", ("run", ("",), {}, None)),
-        ("https://a.example/mcp", (None, (), {}, "https://a.example/mcp")),
-        (" HTTP://a ", (None, (), {}, "HTTP://a")),
-        ("curl https://a", ("curl", ("https://a",), {}, None)),
-        ("${HOME}/run $X", ("${HOME}/run", ("$X",), {}, None)),
-    ],
-)
-def test_a_line_is_a_command_or_a_url(text: str, target: Any) -> None:
-    assert parse_target(text) == target
-
-
-def test_a_url_is_added_as_one(stage: Stage) -> None:
-    asked = press(opened(stage), "a", *"web2", "enter", *"https://a.example/mcp", "enter")[1]
-    assert asked == [Add(1, "web2", url="https://a.example/mcp")]
-    asked = press(opened(stage), "a", *"x", "enter", *"K=v run", "enter")[1]
-    assert asked == [Add(1, "x", "run", env={"K": "v"})]
+def test_without_a_warning_that_is_said(stage: Stage) -> None:
+    assert dialog_lines(press(opened(stage), "w")[0]) == ("There is nothing to warn of.",)

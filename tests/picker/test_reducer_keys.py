@@ -55,7 +55,16 @@ def test_help_tells_every_key_of_the_table(stage: Stage) -> None:
 
 def test_hints_are_of_what_keys_are_for(stage: Stage) -> None:
     state = opened(stage)
-    assert key_hints(state)[:4] == (("space", "toggle"), ("/", "filter"), ("?", "help"), ("q", "quit"))
+    always = (("?", "help"), ("q", "quit"))
+    assert key_hints(state)[:4] == (("space", "toggle"), *always, ("d", "remove"))
+    on_tool = key_hints(press(state, "down")[0])
+    assert on_tool[:5] == (("space", "toggle"), *always, ("i", "details"), ("p", "pin"))
+    assert ("d", "remove") not in on_tool
+    assert ("t", "trust") not in key_hints(state)
+    untrusted = opened(Stage(Config([entry("evil", trusted=False)])))
+    assert key_hints(untrusted)[:2] == (("t", "trust"), ("space", "toggle"))
+    assert ("R", "restart") not in key_hints(untrusted)
+    assert key_hints(opened(Stage()))[:3] == (("a", "add"), *always)
     assert key_hints(press(state, "/")[0]) == (("Enter", "keep"), ("Esc", "clear"))
     assert key_hints(press(state, "a")[0])[0] == ("Enter", "next")
     assert mode_of(None, False) == "list"
@@ -263,10 +272,10 @@ def test_a_row_that_is_filtered_away_leaves_the_cursor_to_the_nearest_of_its_ser
     assert state.cursor == ("no-match",)
 
 
-def test_when_tools_come_the_cursor_goes_from_the_empty_row_to_its_server(stage: Stage) -> None:
+def test_when_tools_come_the_cursor_goes_from_the_empty_row_to_the_first_of_them(stage: Stage) -> None:
     state = at(opened(stage), "empty", "db")
-    stage.statuses["db"] = tools("query")
-    assert told(state, stage.news()).cursor == ("server", "db")
+    stage.statuses["db"] = tools("query", "write")
+    assert told(state, stage.news()).cursor == ("tool", "db", "query")
 
 
 # News and time.

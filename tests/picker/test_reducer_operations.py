@@ -225,6 +225,20 @@ def test_pinning_is_shown_at_once_and_taken_back_when_refused(stage: Stage) -> N
     assert press(state, "p")[1] == [Pin(2, "git", "log", False)]
 
 
+def test_the_last_wish_of_a_pin_wins_and_is_asked_for_in_order(stage: Stage) -> None:
+    state, operations = press(on_tool(stage), "p", "p", "p")
+    assert operations == [Pin(1, "git", "log", True), Pin(2, "git", "log", False), Pin(3, "git", "log", True)]
+    state = told(state, Failed(3, "no"))
+    shown = row(state, "tool", "git", "log")
+    assert (shown.pinned, shown.pending) == (False, 2)
+
+
+def test_a_refused_pin_says_which_way_it_was(stage: Stage) -> None:
+    state, _ = press(on_tool(stage), "p", "p")
+    assert told(state, Failed(1, "no")).status == Status("pin log: no", "error", 100.0)
+    assert told(state, Failed(2, "no")).status == Status("unpin log: no", "error", 100.0)
+
+
 def test_only_a_tool_can_be_pinned(stage: Stage) -> None:
     state, operations = press(opened(stage), "p")
     assert (operations, state.status) == ([], Status("only a tool can be pinned", "info", 100.0))

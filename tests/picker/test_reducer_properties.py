@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playbill.actors.model.config import Config
 from playbill.actors.model.edits import AddServer, RemoveServer
+from playbill.actors.model.phase import WORDS
+from playbill.actors.model.plain import flat, line, quoted
 from playbill.actors.model.status import ServerStatus
+from playbill.actors.model.why import why, why_server
 from playbill.actors.picker.dialogs import dialog_lines, dialog_title, key_hints
 from playbill.actors.picker.keys import TABLE
 from playbill.actors.picker.reducer import State, reduce, start, visible
@@ -18,10 +21,13 @@ from playbill.actors.picker.rows import rows
 from playbill.actors.picker.state import server_of
 from playbill.actors.picker.values import (
     Answer,
+    Closed,
     Done,
     Event,
     Failed,
+    HeaderRow,
     Key,
+    NoticeRow,
     Operation,
     Quit,
     Resized,
@@ -32,7 +38,7 @@ from playbill.actors.picker.values import (
 )
 from playbill.actors.picker.wishes import changes
 
-from .stage import CONNECTED, NO_LOGIN, STARTING, Stage, backing_off, entry, parked, tools
+from .stage import CONNECTED, NATIVE, NO_LOGIN, STARTING, Stage, backing_off, entry, parked, tools
 
 PLAIN = ("git", "web", "db", "a", "log", "get")
 HOSTILE = ("\x1b[2J", "a\nb", "\u202e", " ", "漢字" * 40, "e\u0301", "{}", "git ", "GIT", "mcp__git", "x" * 300)
@@ -78,6 +84,7 @@ def steps(names: tuple[str, ...]) -> st.SearchStrategy[tuple[Any, ...]]:
         st.tuples(st.just("late"), st.integers(0, 99), st.sampled_from(["done", "failed", "answer", "review"])),
         st.tuples(st.just("tick"), st.floats(0, 1_000)),
         st.tuples(st.just("size"), st.integers(-3, 50)),
+        st.tuples(st.just("config"), st.sampled_from([None, "mcp.json:3:1: no\nJSON"])),
     )
 
 
@@ -124,6 +131,8 @@ def event_of(stage: Stage, state: State, step: tuple[Any, ...]) -> Event:
             stage.config = evolve(stage.config, servers=servers)
         case ("cap", cap):
             stage.cap = cap
+        case ("config", error):
+            stage.config_error = error
         case ("land", which, how):
             if state.flights:
                 operation = state.flights[which % len(state.flights)]
@@ -137,8 +146,54 @@ def event_of(stage: Stage, state: State, step: tuple[Any, ...]) -> Event:
     return stage.news()
 
 
+def agrees(state: State) -> None:
+    """What is shown is what the catalog, the warnings and `why` say of the same snapshot (invariant 2)."""
+    snapshot, shown = state.snapshot, list(visible(state))
+    model, sent = snapshot.model, [(tool.server, tool.bare) for tool in snapshot.catalog.tools]
+    header = shown[0]
+    assert isinstance(header, HeaderRow)
+    assert header.on_wire == sum(server is not None for server, _ in sent)
+    assert header.native == sum(server is None for server, _ in sent)
+    assert (header.servers, header.budget) == (len(model.servers), model.budget)
+    assert header.ready == [each.phase for each in model.servers].count("ready")
+    assert header.busy == sum(map(changes, state.flights))
+    notices = {each.identity: each for each in shown if isinstance(each, NoticeRow)}
+    told = {
+        ("config-error",): None if model.config_error is None else line(model.config_error),
+        ("warning", "budget"): model.budget_warning(),
+        ("warning", "limit"): model.limit_warning(),
+    }
+    assert {key: text for key, text in told.items() if text is not None} == {key: n.text for key, n in notices.items()}
+    if (over := notices.get(("warning", "budget"))) is not None:
+        assert over.more == model.budget_details()
+    touched = {(getattr(each, "server", None), getattr(each, "bare", None)) for each in state.flights}
+    for row in shown:
+        if isinstance(row, ToolRow):
+            _, server, bare = row.identity
+            tool = model.tool(server, bare)
+            assert tool is not None
+            assert (row.verdict, row.verdict == "on_wire") == (tool.verdict, (server, bare) in sent)
+            said = f"tool {quoted(bare)} of server {quoted(server)} is {row.words}"
+            assert said == str(why(snapshot, server, bare, state.now))
+            if (server, bare) not in touched:
+                assert (row.check, row.pinned) == ("on" if tool.enabled else "off", tool.pinned)
+        if isinstance(row, ServerRow):
+            name = row.identity[1]
+            server_state = model.server(name)
+            assert server_state is not None
+            assert row.phase == server_state.phase
+            assert (row.error or "").endswith(flat(server_state.error or server_state.list_error or ""))
+            assert WORDS[row.phase] in str(why_server(snapshot, name))
+            assert row.phase == "backing_off" or row.state.startswith(WORDS[row.phase])
+            if row.count is not None and row.count != "no tools":
+                assert int(row.count.split()[0]) == sum(server == name for server, _ in sent)
+            if (name, None) not in touched:
+                assert row.check == ("off" if row.phase in ("disabled", "stopping") else "on")
+
+
 def check(state: State) -> None:
     """What holds of every state."""
+    agrees(state)
     shown = visible(state)
     model = state.snapshot.model
     # The cursor is on a row.
@@ -192,6 +247,7 @@ def check(state: State) -> None:
 def played(names: tuple[str, ...], script: list[tuple[Any, ...]]) -> tuple[State, list[Operation], Stage]:
     """Play a script, and check after each step."""
     stage = Stage(Config([entry(names[0]), entry(names[1], trusted=False)]), {names[0]: tools(*names[1:4])})
+    stage.natives = (NATIVE,)
     state = start(stage.snapshot, 100.0)
     asked: list[Operation] = []
     check(state)
@@ -238,6 +294,19 @@ def test_one_who_presses_q_long_enough_leaves(script: list[tuple[Any, ...]]) -> 
         asked += operations
     assert state.ended
     assert [each for each in asked if isinstance(each, Quit)] == [asked[-1]]
+
+
+@given(*[st.lists(steps(PLAIN), min_size=SCRIPT_LENGTH // 4, max_size=SCRIPT_LENGTH)] * 2)
+def test_a_host_that_is_closed_is_asked_for_nothing_and_that_is_said(
+    before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]
+) -> None:
+    state, _, stage = played(PLAIN, before)
+    state, operations = reduce(state, Closed())
+    for step in after:
+        assert all(isinstance(each, Quit) for each in operations)
+        assert state.ended or (state.flights == () and state.status is not None)
+        check(state)
+        state, operations = reduce(state, event_of(stage, state, step))
 
 
 @given(st.lists(steps(PLAIN), min_size=SCRIPT_LENGTH // 4, max_size=SCRIPT_LENGTH))

@@ -9,7 +9,7 @@ from playbill.actors.model.frozen import FrozenDict
 from playbill.actors.model.snapshot import Snapshot
 from playbill.actors.model.status import ServerStatus, ToolDef
 from playbill.actors.model.why import why
-from playbill.actors.picker.rows import Rows, rows
+from playbill.actors.picker.rows import Memo, Rows, rows
 from playbill.actors.picker.values import EmptyRow, HeaderRow, Identity, NoticeRow, ServerRow, ToolRow
 
 from .stage import (
@@ -96,6 +96,17 @@ def test_rows_are_a_sequence() -> None:
         found.identity(4)
 
 
+def test_a_filter_that_is_typed_finds_what_the_whole_filter_finds() -> None:
+    names = ["log", "log_all", "add", "all", "a", "lo", "gal", "get_all_logs"]
+    snapshot = make({"git": tools(*names), "all": tools(*reversed(names))}).snapshot
+    memo = Memo()
+    for text in ["al log", "log all", "log\b\b\ba", "git lo al", "al\b\bgit", "a a a l"]:
+        typed = ""
+        for key in text:
+            typed = typed[:-1] if key == "\b" else typed + key
+            assert identities(rows(snapshot, matching=typed, memo=memo)) == identities(rows(snapshot, matching=typed))
+
+
 def test_a_name_that_a_server_lists_twice_is_one_row() -> None:
     found = rows(make({"git": listed([ToolDef("log", title="a"), ToolDef("add"), ToolDef("log", title="b")])}).snapshot)
     assert len(set(identities(found))) == len(found) == 4
@@ -157,7 +168,12 @@ def test_a_limit_that_is_near_is_a_notice() -> None:
 def test_a_config_that_cannot_be_read_is_the_first_notice() -> None:
     stage = make({"git": tools("log", "add")}, cap=1, config_error="/etc/mcp.json:3:1: this is\nno JSON")
     notice = rows(stage.snapshot)[1]
-    assert notice == NoticeRow(identity=("config-error",), kind="error", text="/etc/mcp.json:3:1: this is no JSON")
+    assert notice == NoticeRow(
+        identity=("config-error",),
+        kind="error",
+        text="/etc/mcp.json:3:1: this is no JSON",
+        more="what could be read last stays in force until that is mended",
+    )
 
 
 def test_three_warnings_of_the_config_are_told_and_how_many_more() -> None:
@@ -166,7 +182,7 @@ def test_three_warnings_of_the_config_are_told_and_how_many_more() -> None:
     assert [(row.text, row.more) for row in found[1:4] if isinstance(row, NoticeRow)] == [
         ("warning 0", None),
         ("warning 1", None),
-        ("warning 2", "and 2 more (`playbill check`)"),
+        ("warning 2", "and 2 more (w shows them)"),
     ]
     assert found.top == 4
 
@@ -205,7 +221,7 @@ def test_a_ready_server_says_how_many_of_its_tools_are_on_the_wire() -> None:
         (NO_LOGIN, {}, ("needs_auth", "ask", "on", "needs login — press R afterwards", "it answered 401")),
         (None, {"disabled": True}, ("disabled", "off", "off", "disabled", None)),
         (None, {"trusted": False}, ("untrusted", "ask", "on", "untrusted — press t to review", None)),
-        (None, {"error": "no command"}, ("invalid", "bad", "on", "invalid entry", "no command")),
+        (None, {"error": "no command"}, ("invalid", "bad", "on", "invalid", "no command")),
     ],
 )
 def test_a_server_in_each_phase(status: ServerStatus | None, keys: dict[str, Any], said: tuple[Any, ...]) -> None:
@@ -218,6 +234,11 @@ def test_a_server_that_died_and_starts_says_that_it_starts_again() -> None:
     assert life is not None
     row = server(ServerStatus(lifecycle=evolve(life, stage="starting")))
     assert (row.state, row.error) == ("starting again", "it exited with 1")
+
+
+def test_the_error_of_an_entry_names_its_file_without_the_folder() -> None:
+    assert server(None, error="/etc/mcp.json:7:3: no command").error == "mcp.json:7:3: no command"
+    assert server(None, error="/opt/x: no such file").error == "/opt/x: no such file"
 
 
 def test_a_stopping_server_is_off() -> None:
@@ -265,6 +286,24 @@ def test_times_go_on_with_the_clock_and_are_all_that_does() -> None:
     assert late[1].state == "retry in 7 s (4th of 5)"
 
 
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (-1.0, "now"),
+        (0.0, "now"),
+        (0.2, "in 1 s"),
+        (59.1, "in 60 s"),
+        (120.0, "in 120 s"),
+        (120.5, "in 3 min"),
+        (240.0, "in 4 min"),
+    ],
+)
+def test_a_wait_is_told_in_seconds_up_to_two_minutes_and_is_never_told_as_shorter(left: float, said: str) -> None:
+    found = rows(make({"git": backing_off(100.0 + left)}).snapshot, 100.0)
+    assert isinstance(found[1], ServerRow)
+    assert found[1].state == f"retry {said} (4th of 5)"
+
+
 def test_a_server_made_in_code_has_no_source() -> None:
     stage = Stage(Config([ServerEntry("git", command="run")]), {})
     row = rows(stage.snapshot)[1]
@@ -282,12 +321,29 @@ def test_a_server_without_tools_says_so() -> None:
     assert found[1].count == "no tools"
 
 
-@pytest.mark.parametrize("status", [None, STARTING, CONNECTED, backing_off(1.0), parked(), NO_LOGIN])
+@pytest.mark.parametrize("status", [None, STARTING, CONNECTED, backing_off(1.0)])
 def test_a_server_that_has_not_listed_says_something_else(status: ServerStatus | None) -> None:
     found = rows(make({"git": status}).snapshot)
     assert found[2] == EmptyRow(identity=("empty", "git"), text="it has not listed its tools yet")
     assert isinstance(found[1], ServerRow)
     assert found[1].count is None
+
+
+@pytest.mark.parametrize(
+    ("status", "keys", "why_not"),
+    [
+        (None, {"disabled": True}, "it is disabled"),
+        (None, {"trusted": False}, "it is untrusted"),
+        (None, {"error": "no command"}, "it is invalid"),
+        (parked(), {}, "it is parked"),
+        (NO_LOGIN, {}, "it needs login"),
+    ],
+)
+def test_a_server_that_will_not_list_as_it_is_does_not_say_that_it_has_not_yet(
+    status: ServerStatus | None, keys: dict[str, Any], why_not: str
+) -> None:
+    stage = Stage(Config([entry("git", **keys)]), {} if status is None else {"git": status})
+    assert rows(stage.snapshot)[2] == EmptyRow(identity=("empty", "git"), text=f"its tools are not known: {why_not}")
 
 
 def test_a_server_that_is_down_and_had_no_tools_still_says_that() -> None:

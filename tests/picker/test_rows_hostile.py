@@ -145,4 +145,4 @@ def test_a_log_and_a_review_keep_their_lines_apart() -> None:
     state, (fetch,) = press(at(opened(stage), "server", "git?"), "t")
     state = told(state, Answer(fetch.id, Review(("a\nb", "c"), "seal")))
     assert isinstance(state.dialog, TrustReview)
-    assert dialog_lines(state) == ("a b", "c")
+    assert dialog_lines(state) == ("a\\nb", "c")

@@ -57,7 +57,7 @@ def test_a_filter_shows_what_matches_as_it_is_typed(stage: Stage, golden: Golden
     terminal.until("read_file", "now", gone="filter:")
 
 
-def test_a_server_is_added_by_a_command_line(stage: Stage) -> None:
+def test_a_server_is_added_by_a_command_line(stage: Stage, golden: Golden) -> None:
     terminal = opened(stage)
     stage.write(stage.folder / "aside.json", new=fake("brand_new"))
     entry = json.loads((stage.folder / "aside.json").read_text())["mcpServers"]["new"]
@@ -73,6 +73,7 @@ def test_a_server_is_added_by_a_command_line(stage: Stage) -> None:
     terminal.type(f"{sys.executable} {program}")
     terminal.keys("Enter")
     terminal.until("brand_new", "3 of 3 servers ready")
+    golden("added", terminal)
     assert stage.config()["extra"]["args"] == [str(program)]
 
 
@@ -89,13 +90,14 @@ def test_an_add_that_is_refused_stays_open_and_says_why(stage: Stage) -> None:
     assert set(stage.config()) == {"files", "clock"}
 
 
-def test_d_twice_removes_a_server_and_once_does_not(stage: Stage) -> None:
+def test_d_twice_removes_a_server_and_once_does_not(stage: Stage, golden: Golden) -> None:
     terminal = opened(stage)
     terminal.keys("d")
     terminal.until("again")
     terminal.keys("Down", "d", "Up")
     terminal.keys("d", "d")
     terminal.until("1 of 1 server", "now", gone="read_file")
+    golden("removed", terminal)
     assert set(stage.config()) == {"clock"}
 
 
@@ -109,6 +111,29 @@ def test_a_server_that_dies_is_seen_to_die_and_to_come_back(stage: Stage) -> Non
     assert new != pid
 
 
+def test_a_server_that_dies_keeps_its_tools_and_says_why(stage: Stage, golden: Golden) -> None:
+    program = stage.folder / "once.py"
+    program.write_text(  # it comes back, and then says nothing
+        "import os, runpy, sys, time\n"
+        "if os.path.exists('been'):\n    time.sleep(3600)\n"
+        "open('been', 'w').close()\n"
+        f"runpy.run_path({FAKE!r}, run_name='__main__')\n"
+    )
+    once = fake(*FILES)
+    once["args"] = [str(program), once["args"][-1]]
+    once["cwd"] = str(stage.folder)
+    stage.write(once=once, clock=fake("now"))
+    stage.open()
+    terminal = stage.terminal
+    terminal.until("4 of 4 tools on the wire", "2 of 2 servers ready")
+    [pid] = [pid for pid in stage.processes() if str(program) in Path(f"/proc/{pid}/cmdline").read_text()]
+    os.kill(pid, signal.SIGKILL)
+    terminal.until("starting again · 3 of 3 tools on the wire", "1 of 2 servers ready")
+    terminal.keys("Down")
+    terminal.until("so a call may fail")
+    golden("crash", terminal)
+
+
 def test_the_budget_warning_comes_and_goes(stage: Stage, golden: Golden) -> None:
     terminal = opened(stage, "--budget", "3")
     terminal.until("4 tools over the budget of 3 — 1 MCP tools were dropped")
@@ -120,22 +145,28 @@ def test_the_budget_warning_comes_and_goes(stage: Stage, golden: Golden) -> None
 
 
 def test_forty_columns_are_enough(stage: Stage, golden: Golden) -> None:
+    """Each word is there that is there on a wide screen, but for descriptions."""
     terminal = opened(stage)
     terminal.keys("Down", "Down", "Space")
     terminal.until("[ ]  write_file")
     terminal.resize(40, 20)
     terminal.until(lambda shown: "excluded" in shown and max(map(len, shown.split("\n"))) <= 40)
+    terminal.until("ready · 2 of 3 tools on the wire", "ready · 1 of 1 tool on the wire", "mcp.json")
+    said = " ".join(terminal.screen().split())
+    assert "not on the wire: excluded by the entry 'files'" in said
     golden("narrow", terminal)
     terminal.resize(100, 30)
     terminal.until("Read a text file whole, or its first lines")
 
 
-def test_a_config_that_somebody_breaks_is_told_and_the_last_good_one_stays(stage: Stage) -> None:
+def test_a_config_that_somebody_breaks_is_told_and_the_last_good_one_stays(stage: Stage, golden: Golden) -> None:
     terminal = opened(stage)
+    terminal.resize(240, 30)  # so that where the path is cut does not depend on how long it is
     good = stage.path.read_text()
     stage.path.write_text(good[:-4] + "oops")
     terminal.until("mcp.json", lambda shown: "read_file" in shown and ":" in shown.split("\n")[1])
     terminal.until(lambda shown: "mcp.json" in shown.split("\n")[1])
+    golden("invalid", terminal)
     stage.path.write_text(good.replace('"clock"', '"watch"'))
     terminal.until("watch", "2 of 2 servers", gone="clock")
     assert "mcp.json:" not in terminal.screen()
@@ -156,6 +187,38 @@ def test_a_projects_server_is_reviewed_before_it_runs(stage: Stage) -> None:
     terminal.until("would run:")
     terminal.keys("y")
     terminal.until("read_file", "1 of 1 server")
+
+
+def test_a_long_review_is_approved_after_its_last_line_on_a_narrow_screen(stage: Stage) -> None:
+    """Arguments that begin harmlessly, and what they are about far behind; whoever pages on has seen it all."""
+    filler = " ".join(f"{number:04}" for number in range(500))
+    entry = fake(*FILES)
+    entry["args"] += [f"{filler} EVIL  MIDDLE\x1b[2J {filler}", *(f"{number:03}-{'q' * 90}" for number in range(40))]
+    stage.write(stage.folder / ".mcp.json", files=entry)
+    terminal = stage.terminal
+    terminal.resize(40, 20)
+    terminal.run(sys.executable, "-m", "playbill.actors.cli", "pick")
+    terminal.until("untrusted")
+    terminal.keys("t")
+    seen = terminal.until("Trust files?", "not seen yet")
+    terminal.keys("y")
+    terminal.until("not approved")
+    terminal.keys("Enter")
+    terminal.resize(50, 20)
+    for _ in range(300):
+        shown = terminal.until(lambda text: "lines not seen yet" in text or "all of it was shown" in text)
+        seen += shown
+        if "all of it was shown" in shown:
+            break
+        before = shown
+        terminal.keys("Space")
+        terminal.until(lambda text, before=before: text != before)
+    told = "".join(line.removeprefix("↳ ") for line in seen.split("\n"))
+    assert "EVIL  MIDDLE\\x1b[2J" in told
+    assert [number for number in range(40) if f"{number:03}-qqqq" not in told] == []
+    assert stage.servers() == []
+    terminal.keys("y")
+    terminal.until("1 of 1 server", "3 of 3 tools on the wire")
 
 
 def test_what_changed_since_it_was_shown_is_not_approved(stage: Stage) -> None:
@@ -238,12 +301,13 @@ def test_the_example_of_the_documentation_runs(stage: Stage) -> None:
 
 
 def test_servers_that_are_slow_to_start_hold_up_nothing(stage: Stage) -> None:
-    slow = {f"slow{number}": fake("echo", slow=3600) for number in range(5)}
+    slow = {f"slow{number}": fake("echo", slow=3600) for number in range(20)}
     stage.write(files=fake(*FILES), **slow)
-    stage.open()
     terminal = stage.terminal
-    terminal.until("slow0", "slow4", "starting")  # before any of them has answered
-    terminal.until("1 of 6 servers ready", "3 of 3 tools on the wire")
+    terminal.resize(100, 60)
+    stage.open()
+    terminal.until("slow0", "slow19", "starting")  # none of them ever answers
+    terminal.until("1 of 21 servers ready", "3 of 3 tools on the wire")
     terminal.keys("Down", "Space")
     terminal.until("[ ]  read_file", "2 of 3 tools on the wire", "starting")
     terminal.keys("q")

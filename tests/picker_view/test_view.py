@@ -279,8 +279,9 @@ async def test_a_narrow_screen_keeps_names_and_what_is_wrong() -> None:
         snapshot(server("files", tool("read_file"), tool("write_file", enabled=False, verdict="excluded", reason="r")))
     )
     lines = screen(Picker(host), 40, 12)
-    assert lines[2].split() == ["[x]", "read_file"]
-    assert lines[3].split() == ["[", "]", "write_file", "excluded"]
+    assert lines[2] == "      ready · 1 of 2 tools on the wire"
+    assert lines[3].split() == ["[x]", "read_file"]
+    assert lines[4].split() == ["[", "]", "write_file", "excluded"]
 
 
 async def test_in_ascii_nothing_else_is_drawn() -> None:
@@ -321,9 +322,8 @@ async def test_a_log_is_read_to_its_end(autojump_clock: trio.testing.MockClock) 
 async def test_what_breaks_in_the_host_leaves_run_as_it_is() -> None:
     host = host_of()
     host.broken = ValueError("planted")
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.raises(ValueError, match="planted"):
         await Picker(host).run()
-    assert caught.group_contains(ValueError, match="planted")
 
 
 async def test_the_cursor_stays_on_its_line_while_rows_come_above_it() -> None:

@@ -37,6 +37,26 @@ def test_going_up_moves_the_list_only_at_the_top() -> None:
     assert look(window, [1] * 50, 10, 10)[0] == (10, 0)
 
 
+def test_rows_of_several_lines_do_not_move_the_list_while_the_cursor_has_room() -> None:
+    heights = [1, 2, 1, 3, 1, 2] * 9
+    window = Window()
+    seen = look(window, heights, 0, 12)
+    for cursor in (1, 2, 3, 4, 5, 4, 3, 1, 0, 5, 2):
+        assert look(window, heights, cursor, 12) == seen
+
+
+def test_a_row_of_several_lines_is_seen_whole_at_the_bottom() -> None:
+    heights = [1] * 10 + [3] + [1] * 10
+    window = Window()
+    for cursor in range(9):
+        look(window, heights, cursor, 10)
+    assert look(window, heights, 10, 10)[-3:] == [(10, 0), (10, 1), (10, 2)]
+    # It grows where it is: an error came.
+    window = Window()
+    look(window, [1] * 20, 9, 10)
+    assert look(window, [1] * 9 + [2] + [1] * 10, 9, 10, moved=False)[-2:] == [(9, 0), (9, 1)]
+
+
 def test_rows_that_come_above_leave_the_cursor_on_its_line() -> None:
     window = Window()
     look(window, [1] * 50, 20, 10)

@@ -145,7 +145,7 @@ def test_b121_a_server_that_never_starts_is_told_with_its_reason(line: Line, ser
     write(broken=server("broken", "t", fails=99), well=server("well", "t"))
     done = line("tools")
     assert done.returncode == 4
-    assert "playbill: server 'broken' is not ready: backing_off: the server exited with code 1: not yet" in done.stderr
+    assert "playbill: server 'broken' is not ready: backing off: the server exited with code 1: not yet" in done.stderr
     assert "mcp__well__t" in done.stdout
 
 
