@@ -69,7 +69,7 @@ def _reader(shell: Shell) -> Path | None:
     """
     home = os.environ.get("HOME", "") or ("" if "HOME" in os.environ else str(Path.home()))
     if not Path(home).is_dir() or not Path(home).is_absolute():
-        raise CliError(Exit.FAILURE, f"there is no home folder {home!r} to install into")
+        raise CliError(Exit.FAILURE, f"not written: there is no home folder {home!r}")
     if not _PLAIN(home) or (shell == "zsh" and " " in home):
         raise CliError(
             Exit.FAILURE, f"a shell would read more than a name in {home!r}: put the script where you want it"

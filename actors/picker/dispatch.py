@@ -126,8 +126,9 @@ def follows(later: Operation, earlier: Operation) -> bool:
     """
     if isinstance(later, _ON_A_TOOL) and isinstance(earlier, _ON_A_TOOL):
         return (later.server, later.bare) == (earlier.server, earlier.bare)
-    both_change = isinstance(later, _ON_A_SERVER | _ON_A_TOOL) and isinstance(earlier, _ON_A_SERVER | _ON_A_TOOL)
-    return both_change and later.server == earlier.server
+    if not isinstance(later, _ON_A_SERVER | _ON_A_TOOL) or not isinstance(earlier, _ON_A_SERVER | _ON_A_TOOL):
+        return False
+    return later.server == earlier.server
 
 
 def _said(error: Exception) -> str:

@@ -18,9 +18,6 @@ from typing import NoReturn, TextIO
 import trio
 from urwid.display.common import InputClosedError
 
-if sys.platform != "win32":
-    import termios
-
 __all__ = ["Outlet"]
 
 _PIECE = 16_384
@@ -104,6 +101,8 @@ class Outlet:
         """Drop what the terminal has not taken, and what it took and nobody read: there is room again."""
         self._pending.clear()
         if sys.platform != "win32":
+            import termios
+
             with suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCOFLUSH)
 

@@ -28,9 +28,6 @@ from urwid.display.common import InputClosedError
 
 from .outlet import Outlet
 
-if sys.platform != "win32":
-    import termios
-
 __all__ = ["NoTerminal", "Screen", "Terminal", "colours", "open_terminal", "speaks_unicode"]
 
 _DEVICE = "CONOUT$" if sys.platform == "win32" else "/dev/tty"
@@ -164,7 +161,10 @@ class Screen(raw.Screen):
     @property
     def behind(self) -> bool:
         """Whether the terminal has not taken the last frame yet; then there is no new one."""
-        return self._outlet is not None and self._outlet.pending
+        if self._outlet is None:
+            return False
+        self._outlet.push()  # what was only kept is not what it did not take
+        return self._outlet.pending
 
     async def drain(self) -> None:
         """Hand over what the terminal did not take, whenever it has room. A checkpoint; it does not return.
@@ -196,11 +196,18 @@ class Screen(raw.Screen):
         if not self.behind:
             super().draw_screen(size, canvas)
 
+    def get_cols_rows(self) -> tuple[int, int]:
+        """How large it is; 80 × 24 where it does not say, as a terminal that a program made may not."""
+        columns, rows = super().get_cols_rows()
+        return (columns, rows) if columns > 0 and rows > 0 else (80, 24)
+
     def _start(self, *args: Any, **more: Any) -> None:
         if self._outlet is not None:
             self._outlet.quiet = False
         super()._start(*args, **more)
         if sys.platform != "win32":
+            import termios
+
             with suppress(termios.error):
                 fd = self._term_input_file.fileno()
                 # What urwid kept before is what it restores: only the running screen is changed.
@@ -227,6 +234,8 @@ class Screen(raw.Screen):
         """Put back the settings without waiting for what was written, as urwid does."""
         if sys.platform == "win32":
             return
+        import termios
+
         kept, self._old_termios_settings, self._old_signal_keys = self._old_termios_settings, None, None
         try:
             super()._stop()

@@ -272,7 +272,7 @@ async def run_picker(
     with ungrouped(InputClosedError), loop.start():
         loop.draw_screen()
         if typed and (found := terminal.screen.parse_input(None, None, list(typed), wait_for_more=False)) is not None:
-            loop.process_input(found[0])
+            loop.process_input([key for key in found[0] if isinstance(key, str)])
             loop.draw_screen()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(events.run_async)

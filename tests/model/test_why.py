@@ -172,7 +172,11 @@ def test_a_command_that_is_proposed_can_be_typed_as_it_stands() -> None:
     [
         (evolve(DIED, next_retry_at=12.2), "(attempt 3 of 5 in 3 s): exit 1, so a call may fail", 2.2),
         (evolve(DIED, next_retry_at=9.0), "(attempt 3 of 5 in 0 s): exit 1, so a call may fail", 0.0),
-        (evolve(DIED, next_retry_at=12.2, attempt=None), "backing off (next retry in 3 s): exit 1, so a call may fail", 2.2),
+        (
+            evolve(DIED, next_retry_at=12.2, attempt=None),
+            "backing off (next retry in 3 s): exit 1, so a call may fail",
+            2.2,
+        ),
         (evolve(DIED, stage="parked", next_retry_at=310.0), ", next retry in 5 min: revive it to try now", 300.0),
         (evolve(DIED, stage="parked", next_retry_at=371.0), ", next retry in 7 min: revive it to try now", 361.0),
         (evolve(DIED, stage="parked", next_retry_at=None), "is not retried by itself: revive it", None),

@@ -185,13 +185,3 @@ def test_what_is_pasted_in_the_list_does_nothing(bare: Bare, stage: Stage) -> No
     bare.until(lambda: bare.process.poll() is not None)
     bare.until(lambda: b"\x1b[?2004l" in bare.seen)
     assert bare.process.returncode == 0
-
-
-def test_what_is_pasted_in_the_filter_is_typed(bare: Bare) -> None:
-    bare.keys(b"/")
-    bare.keys(b"\x1b[200~write\x1b[201~")
-    bare.until(lambda: b"1 of 2" in bare.seen or b"/write" in bare.seen)
-    bare.keys(b"\r")
-    bare.keys(b"q")
-    bare.until(lambda: bare.process.poll() is not None)
-    assert bare.process.returncode == 0
