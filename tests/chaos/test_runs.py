@@ -19,7 +19,7 @@ REGRESSIONS = sorted((Path(__file__).resolve().parents[1] / "regressions").glob(
 SEEDS = 200
 SLICES = 10
 SINGLES, DOUBLES = 2, 12
-"""Of the plans of one fault every second is played here, of those of more every twelfth; all by `playbill chaos --systematic`."""
+"""Every second plan of one fault is played here, every twelfth of more; `playbill chaos --systematic` plays them all."""
 
 
 def failures(judged: list[Judged]) -> str:
