@@ -16,10 +16,10 @@ from playbill.actors.testing.plans import doubles, draw, singles
 from playbill.actors.testing.reports import load, report
 
 REGRESSIONS = sorted((Path(__file__).resolve().parents[1] / "regressions").glob("*.plan"))
-SEEDS = 200
+SEEDS = 100
 SLICES = 10
-SINGLES, DOUBLES = 2, 12
-"""Every second plan of one fault is played here, every twelfth of more; `playbill chaos --systematic` plays them all."""
+SINGLES, DOUBLES = 4, 24
+"""Every fourth plan of one fault is played here, every 24th of more; `playbill chaos --systematic` plays them all."""
 
 
 def failures(judged: list[Judged]) -> str:

@@ -47,11 +47,11 @@ class Project:
 
     async def hangs(self, program: trio.Process | None = None) -> int:
         """Wait until a call of ``hang`` has reached its server: its process id. It polls, as another process writes it."""
-        path = self.folder / "hangs"
         with trio.fail_after(PATIENCE):
-            while not path.exists():
+            while not (found := sorted(self.folder.glob("hangs.*"))):
                 assert program is None or program.poll() is None, "the program has ended"
                 await trio.sleep(0.01)
+        path = found[0]
         pid = int(path.read_text())
         path.unlink()
         return pid

@@ -1,6 +1,6 @@
 """A small MCP server of the standard library whose tools meet, hang, die and change the list. Run: server.py [FOLDER].
 
-``hang`` writes its process id to FOLDER/hangs and never answers. The list has ``extra`` while it is switched on.
+``hang`` writes its process id to FOLDER/hangs.ID and never answers. The list has ``extra`` while it is switched on.
 """
 
 import json
@@ -53,8 +53,9 @@ def run(name, arguments):
         return " ".join(CANCELLED)
     if name == "hang":
         if FOLDER is not None:
-            (FOLDER / "hangs.new").write_text(str(os.getpid()))
-            (FOLDER / "hangs.new").rename(FOLDER / "hangs")
+            new = FOLDER / f"new.{os.getpid()}"
+            new.write_text(str(os.getpid()))
+            new.rename(FOLDER / f"hangs.{os.getpid()}")
         threading.Event().wait()
     raise ValueError(f"{name} does not work")
 
