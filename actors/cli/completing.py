@@ -53,7 +53,9 @@ def complete_in(shell: Shell, *, install: bool, options: SaidOptions) -> int:
     if options.json:
         print_json({"schema": SCHEMA, "shell": shell, "file": str(file), "script": file.read_text("utf-8")})
     elif not options.quiet:
-        read_by = f", which {near(reader)} reads" if reader is not None else ""
+        # The library leaves the start-up file alone where the shell's own framework looks into the folder.
+        named = reader is not None and reader.is_file() and str(file.parent) in reader.read_text("utf-8", "replace")
+        read_by = f", which {near(reader)} reads" if reader is not None and named else ""
         print(f"written to {near(file)}{read_by}; a {shell} that is started from now on completes playbill's names")
     return Exit.OK
 
@@ -67,7 +69,7 @@ def _reader(shell: Shell) -> Path | None:
         CliError: there is no home folder, its name would be read by the shell as more than a name, or the file is none that
             can be added to.
     """
-    home = os.environ.get("HOME", "") or ("" if "HOME" in os.environ else str(Path.home()))
+    home = os.environ["HOME"] if "HOME" in os.environ else str(Path.home())
     if not Path(home).is_dir() or not Path(home).is_absolute():
         raise CliError(Exit.FAILURE, f"not written: there is no home folder {home!r}")
     if not _PLAIN(home) or (shell == "zsh" and " " in home):

@@ -89,7 +89,9 @@ def about_untrusted(entries: Sequence[ServerEntry]) -> list[str]:
     said = [
         f"{len(can)} servers come with the project and are not started: `playbill trust --all` shows them ({names})"
     ]
-    return said + [f"server {entry.name!r}: {how_to_trust(entry)}" for entry in entries if entry not in can]
+    return said + [
+        f"server {entry.name!r}: {how_to_trust(entry)}" for entry in entries if unapprovable(entry) is not None
+    ]
 
 
 def how_to_trust(entry: ServerEntry) -> str:

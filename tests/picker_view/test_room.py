@@ -185,9 +185,9 @@ def test_the_words_of_a_server_are_never_cut(columns: int, more: dict[str, Any],
 
 
 def test_on_a_narrow_screen_the_file_of_a_server_is_beside_its_name() -> None:
-    lines = drawn(a_picker(server("files", tool("x"), source="/home/somebody/work/project/mcp.json")), 40, 20)
+    lines = drawn(a_picker(server("files", tool("x"), source="/home/somebody/code/project/mcp.json")), 40, 20)
     assert lines[1].startswith(" ● [x] files  …")
-    assert lines[1].endswith("work/project/mcp.json")
+    assert lines[1].endswith("code/project/mcp.json")
     # Where there is hardly room it goes, and the name stays.
     lines = drawn(a_picker(server("f" * 14, tool("x"), source="/home/somebody/mcp.json")), 24, 20)
     assert "mcp.json" not in lines[1]
