@@ -31,6 +31,7 @@ from .model.lens import EVERYTHING, Lens
 from .model.naming import PREFIX, may_be_of
 from .model.native import NativeTool
 from .model.nearest import nearest
+from .model.phase import predicate
 from .model.plain import flat, quoted
 from .model.profile import Profile
 from .model.schema.sound import canonical
@@ -69,7 +70,7 @@ def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
         return None
     current = report if report is not None and report.generation == lifecycle.generation else None
     if current is not None and current.needs_auth:
-        return f"it needs a login: {flat(current.error or 'unknown')}"
+        return f"it {predicate('needs_auth')}: {flat(current.error or 'unknown')}"
     if current is not None and current.error is not None and lifecycle.stage == "running":
         return f"it has ended and is being cleared away: {flat(current.error)}"
     if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:

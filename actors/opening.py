@@ -108,7 +108,9 @@ async def open_host(
     try:
         trio.lowlevel.current_trio_token()
     except RuntimeError:
-        raise PlaybillError("a host runs inside trio.run(), and this is not trio") from None
+        raise PlaybillError(
+            "a host runs inside trio.run(), and this is not trio (beside asyncio: docs/embedding.md)"
+        ) from None
     cap = as_budget(budget)
     if cap is None:
         raise TypeError("a budget is a whole number of tools or a Budget, not None (Budget(None) is no cap)")

@@ -1,6 +1,6 @@
 """Tests of the agent loop against servers that die, hang and come back: in memory, in virtual time, within milliseconds.
 
-All that is needed is ``pip install playbill pytest pytest-trio``; the fixtures come with it.
+All that is needed is ``pip install . pytest pytest-trio`` in a clone of Playbill; the fixtures come with it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -15,6 +16,7 @@ def main() -> None:
     Raises:
         SystemExit: always.
     """
+    _open_what_is_closed()
     try:
         for name in _EXTRA:
             __import__(name)
@@ -30,3 +32,16 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """Where a shell closed a standard stream (``>&-``), what goes there goes nowhere: the same as with ``>/dev/null``."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # Left free, the number would be that of the next file that is opened.
+            handle = os.open(os.devnull, os.O_RDWR)
+            if handle != fd:
+                os.dup2(handle, fd)
+                os.close(handle)
+            os.set_inheritable(fd, True)
+            setattr(sys, name, open(fd, "r" if fd == 0 else "w", encoding="utf-8", errors="backslashreplace"))  # noqa: PTH123, SIM115

@@ -20,6 +20,7 @@ import trio
 from attrs import define, field
 
 from .. import servers
+from ..model.phase import WORDS
 from ..model.snapshot import Snapshot
 from .processes import alive, poll
 from .render import Table, summary
@@ -168,7 +169,7 @@ async def kill(scene: Scene) -> None:
         async for snapshot in scene.host.changes():
             digests.add(snapshot.catalog.digest)
             server = snapshot.model.server("notes")
-            word = "gone" if server is None else server.phase
+            word = "gone" if server is None else WORDS[server.phase]
             if story[-1:] != [word]:
                 story.append(word)
 

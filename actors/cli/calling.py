@@ -5,28 +5,34 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import trio
 
-from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.config import Config, ServerEntry
 from ..model.errors import UnknownServer, UnknownTool
+from ..model.naming import PREFIX
 from ..model.nearest import nearest
 from ..model.snapshot import PluginModel, Snapshot
 from .configs import load
 from .errors import CliError, Exit, diagnose
+from .hosting import opened
 from .interrupt import run
-from .names import by_wire_name, near_tool, origin_of
+from .names import by_wire_name, near_tool, origin_of, subject
 from .render import print_json, print_text
 from .showing import why_not_ready
-from .waiting import settle
+from .waiting import settle, working
 
 __all__ = ["call_tool", "origin_of", "parse_arguments", "text_of"]
 
+SCHEMA = 1
+"""The version of the JSON around the result; it grows when a key changes or goes, not when one is added."""
+
 TIMEOUT = 60.0
+
+QUOTES = "see playbill call --help (JSON with spaces needs quotes)"
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
@@ -35,6 +41,10 @@ def parse_arguments(text: str) -> dict[str, Any]:
     Raises:
         CliError: the text is not one JSON object.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CliError(Exit.USAGE, "the arguments are not UTF-8") from None
     try:
         value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -63,7 +73,7 @@ def _finite(text: str) -> float:
 def call_tool(
     path: str | None,
     name: str,
-    arguments: str,
+    given: Sequence[str] = (),
     *,
     scope: Scope | None = None,
     as_json: bool = False,
@@ -74,8 +84,8 @@ def call_tool(
     Args:
         path, scope: of the config, as in `configs.open_store`.
         name: a wire name, or ``SERVER/TOOL``; where the name tells the server, no other is started.
-        arguments: one JSON object.
-        as_json: print the raw result as JSON.
+        given: what follows it: the tool, if the name is a server's alone; the arguments as one JSON object, if there are any.
+        as_json: print the raw result, and whose it is, as JSON.
         timeout: seconds for all of it; None = 60 for the server to be ready, then the entry's own or 60 for the call.
 
     Returns:
@@ -85,16 +95,27 @@ def call_tool(
         CliError: the arguments or the name are wrong, or the server did not get ready.
         PlaybillError: the config cannot be read, or the call failed.
     """
+    config: Config | None = None
+    if len(given) == 1 and not _is_object(given[0]):
+        config = load(path, scope)  # it tells whether the name is a server's, and this its tool
+    tool, arguments = _sorted_out(config, name, given)
     values = parse_arguments(arguments)
-    config = load(path, scope)
+    config = load(path, scope) if config is None else config
     seconds = TIMEOUT if timeout is None else timeout
-    origin = origin_of(config, name)
+    origin: tuple[ServerEntry, str] | None
+    if tool is None:
+        origin = origin_of(config, name)
+    else:
+        entry, bare = subject(config, name, tool)
+        origin, name = (entry, bare or ""), f"{entry.name}/{bare}"
     if origin is not None:
         entry, _ = origin
         _must_run(entry)
         config = Config((entry,), config.path, config.warnings)
     elif config.error is not None:
         raise config.error  # the server may be in there
+    elif config.get(name) is not None and not name.startswith(PREFIX):
+        raise CliError(Exit.USAGE, f"{name!r} is a server: write SERVER/TOOL, or the tool behind it")
     elif "/" in name:
         server = name.partition("/")[0]
         near = nearest(server, (entry.name for entry in config.servers))
@@ -103,14 +124,16 @@ def call_tool(
 
     async def verb() -> int:
         deadline = trio.current_time() + seconds
-        async with open_host(config) as host:
+        async with opened(config) as host:
             snapshot = await _until_known(host, name, origin, seconds)
             server, bare = _find(snapshot.model, name, origin)
             # Without a limit of the person's own, the entry's `timeout` is the limit of the call.
             left = None if timeout is None else max(deadline - trio.current_time(), 0.001)
-            result = await host.call_tool(server, bare, values, timeout=left)
+            async with working(lambda: f"waiting for the answer of {server}/{bare}"):
+                result = await host.call_tool(server, bare, values, timeout=left)
         if as_json:
-            print_json(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+            raw = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            print_json({"schema": SCHEMA, "server": server, "tool": bare, "result": raw})
         else:
             print_text(text_of(result))
         if result.is_error:
@@ -119,6 +142,34 @@ def call_tool(
         return Exit.OK
 
     return run(verb)
+
+
+def _is_object(text: str) -> bool:
+    return text.lstrip().startswith("{")
+
+
+def _sorted_out(config: Config | None, name: str, given: Sequence[str]) -> tuple[str | None, str]:
+    """The tool, or None when the name says it, and the arguments.
+
+    Args:
+        config: the servers; needed when one thing is given that is no JSON object.
+        name, given: as in `call_tool`.
+
+    Raises:
+        CliError: two things are given, and the first looks like a part of the arguments.
+    """
+    match given:
+        case []:
+            return None, "{}"
+        case [one] if _is_object(one) or config is None or config.get(name) is None:
+            return None, one
+        case [one]:
+            return one, "{}"
+        case [one, other, *_] if _is_object(one):
+            raise CliError(Exit.USAGE, f"too many arguments: {other!r}; {QUOTES}")
+        case [one, other, *_]:
+            return one, other
+    raise AssertionError(given)
 
 
 def _must_run(entry: ServerEntry) -> None:

@@ -5,7 +5,6 @@ It reads no config and starts no process. Exit codes tell what sort of failure t
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,12 +19,15 @@ from ..testing.plans import Plan, draw
 from ..testing.reports import load, report, store, versions
 from .errors import CliError, Exit, diagnose
 from .render import print_json
+from .voice import detail, voice
 
 __all__ = ["chaos"]
 
 SCHEMA = 1
 EXITS = {"crash": Exit.CRASH, "liveness": Exit.LIVENESS, "correctness": Exit.CORRECTNESS}
 BATCH = 16
+PATIENCE = 0.5
+"""Seconds of silence before a person is told how far it is."""
 
 
 def chaos(
@@ -55,6 +57,7 @@ def chaos(
         `Exit.OK`, or what `EXITS` has for the failure.
     """
     started = time.monotonic()
+    said = voice()
     plans: Iterator[Plan]
     if replay is not None:
         plans = iter([_load(replay)])
@@ -72,11 +75,13 @@ def chaos(
     count = 0
     for judged in _examined(plans, jobs):
         count += 1
-        if count % 100 == 0 and sys.stderr.isatty():
-            print(f"\r{count} runs", end="", file=sys.stderr, flush=True)
+        detail(f"run {count}: seed {judged.plan.seed}, {judged.kind}")
+        if said.shows_progress and time.monotonic() - started >= PATIENCE:
+            said.draw(f"{count} runs, nothing wrong yet")
         if judged.kind != "ok":
             failed = judged
             break
+    said.draw("")
     if failed is None:
         _tell(as_json, {"ok": True, "runs": count, "seconds": round(time.monotonic() - started, 2)})
         return Exit.OK

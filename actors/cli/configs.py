@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ..edge.config.discover import Scope, user_file
+from ..edge.config.file import FileStore
+from ..edge.config.scopes import ScopedStore
 from ..model.config import Config, ServerEntry
 from ..ports import Store
-from ..sources import find_store
+from ..sources import find_scopes, find_store
 from .errors import CliError, Exit
 
-__all__ = ["label", "load", "near", "open_store", "place"]
+__all__ = ["label", "load", "near", "open_store", "openable", "place"]
 
 
-def open_store(path: str | None, scope: Scope | None = None) -> Store:
+def open_store(path: str | None, scope: Scope | None = None, timeout: float | None = None) -> Store:
     """The store of a verb. Nothing is read yet.
 
     Args:
         path: of the file; None = where `open_host` would look.
         scope: of the files found there, only this one, which need not be there.
+        timeout: seconds that an edit waits for another program's lock; None = as a host does.
 
     Raises:
         CliError: both are given, or the path is none.
+        ConfigError: no path is given, and there is no current folder to look from.
     """
     if path is not None and "\0" in path:
         raise CliError(Exit.USAGE, "--config: a path cannot hold a NUL character")
+    path = None if path is None else openable(path)
     if path is not None and scope is not None:
         raise CliError(Exit.USAGE, "--scope chooses among the files that are found, --config names one: not both")
-    return find_store(None if path is None else Path(path), scope)
+    if timeout is None:
+        return find_store(None if path is None else Path(path), scope)
+    if path is not None:
+        return FileStore(path, lock_timeout=timeout)
+    found = ScopedStore(find_scopes().start, lock_timeout=timeout / 2)  # one edit may want both locks
+    return found if scope is None else found.store(scope)
+
+
+def openable(path: str) -> str:
+    """A path that this locale can hand to the system: where it is not UTF-8, the same bytes as they came in."""
+    try:
+        os.fsencode(path)
+    except UnicodeError:
+        return os.fsdecode(path.encode("utf-8", "surrogateescape"))
+    return path
 
 
 def load(path: str | None, scope: Scope | None = None) -> Config:

@@ -33,6 +33,7 @@ _ACT_WAITS = 4
 def demo(
     *,
     as_json: bool = False,
+    quiet: bool = False,
     wait: float | None = None,
     config: str | None = None,
     opener: Callable[..., Any] = open_host,
@@ -41,6 +42,7 @@ def demo(
 
     Args:
         as_json: print the claims as JSON instead of playing to a person.
+        quiet: print only how it went.
         wait: seconds that any one wait may take; None = 10.
         config: where to write the demo's mcp.json; None = a temporary file.
         opener: `open_host`, or what stands in for it.
@@ -53,7 +55,7 @@ def demo(
     """
     if config is not None:
         _claim_place(Path(config))
-    stage = stage_for(as_json=as_json)
+    stage = stage_for(silent=as_json or quiet)
     started = time.monotonic()
 
     async def verb() -> int:
@@ -70,6 +72,8 @@ def demo(
             {"act": each.act, "claim": each.claim, "held": each.held, "detail": each.detail} for each in stage.claims
         ]
         print_json({"schema": SCHEMA, "ok": not stage.false, "seconds": round(seconds, 2), "claims": claims})
+    elif quiet:
+        print(stage.verdict(seconds))
     for each in stage.false:
         diagnose(f"false claim in act {each.act}: {each.claim}" + (f" ({each.detail})" if each.detail else ""))
     return code
@@ -92,6 +96,7 @@ async def play(
 
     Args:
         stage: where.
+        quiet: print only how it went.
         wait: seconds that any one wait may take.
         opener: `open_host`, or what stands in for it.
         acts: which, in order; the curtain always falls.

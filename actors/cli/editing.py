@@ -13,6 +13,7 @@ from typing import Any
 from ..edge.config.entry import entry_json, read_entry
 from ..edge.config.jsonc_walk import show_path
 from ..edge.config.scopes import ScopedStore
+from ..edge.config.trust import TrustStore
 from ..model.config import Config, ServerEntry
 from ..model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetTool
 from ..model.errors import ConfigError, ServerExists
@@ -24,6 +25,7 @@ from .errors import CliError, Exit, diagnose, one_line
 from .listing import what_runs
 from .names import listed, subject, unknown
 from .options import EditOptions
+from .patience import editing
 from .render import print_json
 
 __all__ = ["add_server", "remove_server", "set_enabled"]
@@ -57,7 +59,7 @@ def add_server(
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
     entry = _entry(name, command, url, header, env, cwd)
-    store = open_store(options.config, options.scope)
+    store = open_store(options.config, options.scope, options.timeout)
     before = {path for path in store.watched() if os.path.lexists(path)}
     there = _read(store)
     was = None if there is None else there.get(name)
@@ -92,7 +94,7 @@ def remove_server(name: str, *, options: EditOptions) -> int:
         UnknownServer: there is none of that name.
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
-    store = open_store(options.config, options.scope)
+    store = open_store(options.config, options.scope, options.timeout)
     before = store.load()
     entry = before.get(name)
     if entry is None:
@@ -123,7 +125,7 @@ def set_enabled(name: str, tool: str | None, on: bool, *, options: EditOptions) 
         CliError: the name tells no tool.
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
-    store = open_store(options.config, options.scope)
+    store = open_store(options.config, options.scope, options.timeout)
     before = store.load()
     entry, bare = subject(before, name, tool)
     known = listed(entry)
@@ -135,7 +137,7 @@ def set_enabled(name: str, tool: str | None, on: bool, *, options: EditOptions) 
     notes = []
     if bare is not None and bare not in known:
         close = nearest(bare, known)
-        hint = f"; {close!r} is in its lists: did you mean that?" if close else ""
+        hint = f" (did you mean {close!r}? That is in its lists)" if close else ""
         notes.append(f"not checked: only a running server tells whether it has a tool {bare!r}{hint}")
     if bare is not None and on and entry.disabled:
         notes.append(f"the server itself is disabled: playbill enable {entry.name}")
@@ -217,7 +219,8 @@ def _read(store: Store) -> Config | None:
 
 
 def _edit(store: Store, edit: Edit) -> Edited:
-    done = store.edit([edit])
+    with editing([*store.watched(), TrustStore().path]):
+        done = store.edit([edit])
     refused = done.refused[0]
     if isinstance(store, ScopedStore) and isinstance(refused, ConfigError):
         entry = done.config.get(edit.server)

@@ -1,20 +1,24 @@
 """What the command line says when something is wrong, and the code it ends with.
 
-One line for a person, on stderr, never a traceback; every error has one row in `CODES`.
+One line for a person, on stderr, never a traceback; every error has one row in `CODES`. With ``--json`` the same is one JSON
+object on stdout, unless the answer is there already.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 import traceback
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Any
 
 from ..model import errors as model
+from .voice import diagnose, one_line
 
-__all__ = ["CODES", "CliError", "Exit", "diagnose", "explain", "one_line"]
+__all__ = ["CODES", "CliError", "Exit", "diagnose", "explain", "failure", "leaf_of", "one_line"]
+
+SCHEMA = 1
+"""The version of the JSON of a failure; it grows when a key changes or goes, not when one is added."""
 
 
 class Exit(IntEnum):
@@ -31,6 +35,7 @@ class Exit(IntEnum):
     CORRECTNESS = 12
     HANGUP = 129
     INTERRUPTED = 130
+    QUIT = 131
     PIPE = 141
     TERMINATED = 143
 
@@ -64,17 +69,6 @@ CODES: dict[type[Exception], Exit] = {
 """Exception type → exit code; the first row an error is an instance of decides."""
 
 
-def one_line(text: str) -> str:
-    """A text on one line and without control characters, so that no server's words can drive the terminal."""
-    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
-
-
-def diagnose(message: str) -> None:
-    """Tell a person on stderr, in one line. A stderr that is gone is no reason to fail."""
-    with contextlib.suppress(OSError, ValueError):
-        print(f"playbill: {one_line(message)}", file=sys.stderr, flush=True)
-
-
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
@@ -83,27 +77,57 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+def leaf_of(error: BaseException) -> BaseException:
+    """Of a group, the leaf that says most: an interruption, else one with a code of its own, else the first."""
+    leaves = list(_leaves(error))
+    for kinds in ((KeyboardInterrupt,), (CliError,), tuple(CODES)):
+        for leaf in leaves:
+            if isinstance(leaf, kinds):
+                return leaf
+    return leaves[0]
+
+
 def explain(error: BaseException) -> tuple[Exit, str]:
     """The code and the line for an error.
 
     Args:
-        error: anything a verb raised; of a group, the leaf that says most: one with a code of its own.
+        error: anything a verb raised; of a group, `leaf_of` it.
 
     Returns:
         The exit code, and the line without the program's name; the line is empty for an interruption.
     """
-    leaves = list(_leaves(error))
-    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+    leaf = leaf_of(error)
+    if isinstance(leaf, KeyboardInterrupt):
         return Exit.INTERRUPTED, ""
-    for leaf in leaves:
-        if isinstance(leaf, CliError):
-            return leaf.code, str(leaf)
-    for leaf in leaves:
-        for kind, code in CODES.items():
-            if isinstance(leaf, kind):
-                return code, str(leaf)
+    if isinstance(leaf, CliError):
+        return leaf.code, str(leaf)
+    for kind, code in CODES.items():
+        if isinstance(leaf, kind):
+            return code, str(leaf)
     if os.environ.get("PLAYBILL_DEBUG"):
         traceback.print_exception(error)
-    first = leaves[0]
     hint = "" if os.environ.get("PLAYBILL_DEBUG") else " (PLAYBILL_DEBUG=1 shows where; please report it)"
-    return Exit.FAILURE, f"unexpected {type(first).__name__}: {first}{hint}"
+    return Exit.FAILURE, f"unexpected {type(leaf).__name__}: {leaf}{hint}"
+
+
+def failure(code: int, message: str, error: BaseException | None = None) -> dict[str, Any]:
+    """What ``--json`` prints when there is no answer.
+
+    Args:
+        code: the exit code.
+        message: the line that a person reads.
+        error: what was raised, if that is all there is to it.
+    """
+    leaf = None if error is None else leaf_of(error)
+    known = leaf if isinstance(leaf, model.PlaybillError) else None
+    keys = ("near", "file", "line", "column", "path")
+    return {
+        "schema": SCHEMA,
+        "failed": {
+            "exit_code": int(code),
+            "kind": Exit(code).name.lower(),
+            "error": None if known is None else type(known).__name__,
+            "message": one_line(message),
+            **{key: getattr(known, key, None) for key in keys},
+        },
+    }

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import evolve
 
-from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.budget import Budget, server_order
 from ..model.config import Config, ConfigState, ServerEntry
@@ -26,6 +25,7 @@ from ..model.status import ServerStatus, ToolDef
 from ..model.why import WhyServer, each_why, why, why_server
 from .configs import load
 from .errors import CliError, Exit, diagnose
+from .hosting import opened
 from .interrupt import run
 from .names import also_named, by_wire_name, listed, mentioned, near_tool, no_tool, subject
 from .options import host_options
@@ -47,6 +47,7 @@ TIMEOUT = 30.0
 def explain_name(
     path: str | None,
     name: str,
+    tool: str | None = None,
     *,
     scope: Scope | None = None,
     as_json: bool = False,
@@ -59,6 +60,7 @@ def explain_name(
     Args:
         path, scope: of the config, as in `configs.open_store`.
         name: ``SERVER/TOOL``, a wire name, or ``SERVER``.
+        tool: of that server, or None when the name says all.
         as_json: print the answer in parts.
         timeout: seconds to wait for servers; None = 30.
         profile, budget: as in `open_host`; None = as there.
@@ -75,7 +77,12 @@ def explain_name(
     options = host_options(profile, budget)
     entry: ServerEntry | None = None
     bare: str | None = None
-    if mentioned(config, name) is not None or not name.startswith(PREFIX):
+    if tool is not None:
+        entry, bare = subject(config, name, tool)
+        name = f"{entry.name}/{bare}"
+        if (answer := _from_config(entry, bare, options)) is not None:
+            return _print(config, answer, name, as_json)
+    elif mentioned(config, name) is not None or not name.startswith(PREFIX):
         entry, bare = subject(config, name, None, nameless=True)
         answer = _from_config(entry, bare, options)
         if answer is not None:
@@ -139,7 +146,7 @@ async def _in_stages(
 ) -> tuple[_Answer, bool, list[str]]:
     """The answer, whether the server asked about is ready, and a line for each other one that is needed and is not."""
     servers: tuple[ServerEntry, ...] = (entry,)
-    async with open_host(Config(servers, config.path), **options) as host:
+    async with opened(Config(servers, config.path), **options) as host:
         while True:
             snapshot = await _settled(host, until, servers)
             answer = _Answer(snapshot, entry.name, bare)
@@ -175,7 +182,7 @@ async def _by_wire_name(
     config: Config, name: str, options: dict[str, Any], until: float
 ) -> tuple[_Answer, bool, list[str]]:
     """The answer about a wire name that does not tell its server: all servers are asked."""
-    async with open_host(Config(config.servers, config.path), **options) as host:
+    async with opened(Config(config.servers, config.path), **options) as host:
         snapshot = await _settled(host, until, config.servers)
         found = by_wire_name(snapshot.model, name)
         if found is None:

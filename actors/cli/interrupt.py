@@ -1,4 +1,4 @@
-"""Running a verb under trio so that Ctrl-C, SIGTERM and a closed terminal end it in order.
+"""Running a verb under trio so that Ctrl-C, SIGTERM, SIGQUIT and a closed terminal end it in order.
 
 The signals are received, not thrown: the verb is cancelled, its host closes and stops every server by its own deadlines, and
 only then does the process end with 128 + the signal's number. Servers run in sessions of their own, so the terminal's Ctrl-C
@@ -15,7 +15,8 @@ import trio
 __all__ = ["run"]
 
 # Windows has no SIGHUP; there, Ctrl-Break is what a program is asked to end with that has its own process group.
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 def run(verb: Callable[[], Awaitable[int]]) -> int:
@@ -55,6 +56,12 @@ async def _guarded(verb: Callable[[], Awaitable[int]]) -> int:
                     result = await verb()
                 except Exception as error:
                     result = error
+                except BaseExceptionGroup as group:
+                    # What failed while it was cancelled comes in one group with the cancellation.
+                    _, others = group.split(trio.Cancelled)
+                    if not isinstance(others, Exception):
+                        raise
+                    result = others
             nursery.cancel_scope.cancel()
     if caught is not None:
         return 128 + caught

@@ -16,7 +16,7 @@ from .configs import load, near, place
 from .errors import Exit, diagnose
 from .render import columns_used, print_json, print_table
 
-__all__ = ["how_to_trust", "kind", "list_servers", "what_runs", "what_runs_json"]
+__all__ = ["about_untrusted", "how_to_trust", "kind", "list_servers", "what_runs", "what_runs_json"]
 
 SCHEMA = 1
 
@@ -75,10 +75,23 @@ def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool 
         invalid.append(unread)
     for error in invalid:
         diagnose(error)
-    for entry in () if quiet else config.servers:
-        if _state(entry) == "untrusted":
-            diagnose(f"server {entry.name!r}: {how_to_trust(entry)}")
+    for each in [] if quiet else about_untrusted([entry for entry in config.servers if _state(entry) == "untrusted"]):
+        diagnose(each)
     return Exit.CONFIG if invalid else Exit.OK
+
+
+def about_untrusted(entries: Sequence[ServerEntry]) -> list[str]:
+    """What is said of the servers that a project brings and nobody approved; of several that can be, in one line."""
+    can = [entry for entry in entries if unapprovable(entry) is None]
+    if len(can) < 2:
+        return [f"server {entry.name!r}: {how_to_trust(entry)}" for entry in entries]
+    names = ", ".join(repr(entry.name) for entry in can)
+    said = [
+        f"{len(can)} servers come with the project and are not started: `playbill trust --all` shows them ({names})"
+    ]
+    return said + [
+        f"server {entry.name!r}: {how_to_trust(entry)}" for entry in entries if unapprovable(entry) is not None
+    ]
 
 
 def how_to_trust(entry: ServerEntry) -> str:

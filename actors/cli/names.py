@@ -100,6 +100,8 @@ def subject(config: Config, name: str, tool: str | None, *, nameless: bool = Fal
     entry = config.get(name)
     if tool is not None:
         if entry is None:
+            if origin_of(config, name) is not None:
+                raise CliError(Exit.USAGE, f"{name!r} is a tool already: name one at a time, not {tool!r} too")
             raise unknown(config, name, nearest(name, names))
         if not tool:
             raise no_tool(f"{name}/")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from attrs import frozen
 from cyclopts import Parameter
 
+from . import completers
 from .errors import CliError, Exit
 
 __all__ = [
@@ -16,7 +17,9 @@ __all__ = [
     "DemoOptions",
     "EditOptions",
     "Options",
+    "PickOptions",
     "RunOptions",
+    "SaidOptions",
     "Scope",
     "host_options",
 ]
@@ -64,7 +67,10 @@ def host_options(profile: str | None, budget: int | None) -> dict[str, Any]:
 
 _Config = Annotated[
     str | None,
-    Parameter(help="The mcp.json to use. Without it: the nearest .mcp.json and your own file, both together."),
+    Parameter(
+        completer=completers.files,
+        help="The mcp.json to use. Without it: the nearest .mcp.json and your own file, both together.",
+    ),
 ]
 _Scope = Annotated[
     Scope | None,
@@ -76,21 +82,38 @@ _Quiet = Annotated[
 ]
 
 
+_Verbose = Annotated[
+    bool, Parameter(negative="", show_default=False, help="Tell what happens, with the seconds, on stderr.")
+]
+
+
 @Parameter(name="*")
 @frozen(kw_only=True)
-class EditOptions:
-    """The options of the verbs that edit or check a config, and start nothing."""
+class SaidOptions:
+    """The options of every verb: how its answer looks, and what is said besides."""
+
+    json: _Json = False
+    quiet: _Quiet = False
+    verbose: _Verbose = False
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class EditOptions(SaidOptions):
+    """The options of the verbs that look at a config or edit it, and start nothing."""
 
     config: _Config = None
     scope: _Scope = None
-    json: _Json = False
-    quiet: _Quiet = False
+    timeout: Annotated[
+        float | None,
+        Parameter(validator=_positive, help="Seconds that an edit waits for another program that edits the file (5)."),
+    ] = None
 
 
 @Parameter(name="*")
 @frozen(kw_only=True)
 class Options(EditOptions):
-    """The options of the verbs that look or call."""
+    """The options of the verbs that start servers."""
 
     timeout: Annotated[
         float | None, Parameter(validator=_positive, help="Seconds to wait for servers and answers.")
@@ -99,7 +122,10 @@ class Options(EditOptions):
 
 _Profile = Annotated[
     str | None,
-    Parameter(help="What the catalog is made for: openai, anthropic, gemini, … (portable: what all of them take)."),
+    Parameter(
+        completer=completers.profiles,
+        help="What the catalog is made for: openai, anthropic, gemini, … (portable: what all of them take).",
+    ),
 ]
 _Budget = Annotated[int | None, Parameter(validator=_amount, help="How many tools are sent at most (100).")]
 
@@ -118,6 +144,11 @@ class CatalogOptions(Options):
 class RunOptions(EditOptions):
     """The options of the verb that goes on until it is ended."""
 
+    timeout: Annotated[
+        float | None,
+        Parameter(validator=_positive, help="Seconds that the command is held back for servers to get ready (0)."),
+    ] = None
+
     json: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="Print JSON, an object a line; on stderr beside a command."),
@@ -131,7 +162,35 @@ class RunOptions(EditOptions):
 
 @Parameter(name="*")
 @frozen(kw_only=True)
-class DemoOptions:
+class PickOptions(SaidOptions):
+    """The options of the picker."""
+
+    config: _Config = None
+    scope: _Scope = None
+    json: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print what is wrong as JSON too, on stdout.")
+    ] = False
+    verbose: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Tell what happened, with the seconds, on stderr: when the screen is gone, or at once in a file.",
+        ),
+    ] = False
+    profile: _Profile = None
+    budget: _Budget = None
+    timeout: Annotated[
+        float | None, Parameter(validator=_positive, help="Seconds that what a key asks for may take (30).")
+    ] = None
+    watch: Annotated[
+        bool | None, Parameter(show_default=False, help="Whether to reload by itself when the config changes (yes).")
+    ] = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class DemoOptions(SaidOptions):
     """The options of the demo, which writes a config of its own."""
 
     config: Annotated[
@@ -150,7 +209,7 @@ class DemoOptions:
 
 @Parameter(name="*")
 @frozen(kw_only=True)
-class ChaosOptions:
+class ChaosOptions(SaidOptions):
     """The options of the chaos runs, which read no config."""
 
     seeds: Annotated[int | None, Parameter(validator=_count, help="How many runs are drawn (100).")] = None
@@ -168,4 +227,3 @@ class ChaosOptions:
         ),
     ] = None
     jobs: Annotated[int, Parameter(validator=_count, help="Processes side by side.")] = 1
-    json: _Json = False

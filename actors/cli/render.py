@@ -12,19 +12,19 @@ from typing import Any, TextIO
 
 from attrs import frozen
 
-from .errors import one_line
+from .voice import cells, one_line, voice
 
-__all__ = ["STYLES", "Table", "print_json", "print_table", "print_text", "summary"]
+__all__ = ["STYLES", "Table", "print_failure", "print_json", "print_table", "print_text", "summary"]
 
 STYLES: Mapping[str, str] = {
     "ready": "green",
     "on_wire": "green",
     "starting": "yellow",
     "stopping": "yellow",
-    "backing_off": "red",
+    "backing off": "red",
     "parked": "red",
     "invalid": "red",
-    "needs_auth": "yellow",
+    "needs login": "yellow",
     "untrusted": "yellow",
     "disabled": "dim",
     "excluded": "dim",
@@ -32,7 +32,14 @@ STYLES: Mapping[str, str] = {
     "quarantined": "yellow",
     "over_budget": "yellow",
 }
-"""The colour of each phase and verdict, for a terminal that has colours."""
+"""The colour of each phase, by its words, and of each verdict, for a terminal that has colours."""
+
+
+_BETWEEN = 3
+"""Columns of a terminal between two columns of a table; on the left and on the right of it there is one."""
+
+_READABLE = 16
+"""Columns of a terminal below which a text is not well read: a longer one gets at least so many."""
 
 
 @frozen
@@ -58,6 +65,7 @@ def summary(text: str | None) -> str:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout; plain ASCII when stdout is not UTF-8, or a terminal that it might drive."""
+    voice().answered = True
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=2, ensure_ascii=not utf8)
     if sys.stdout.isatty() and not text.replace("\n", "").isprintable():
@@ -66,6 +74,11 @@ def print_json(value: Any) -> None:
         print(text)
     except UnicodeEncodeError:  # a lone surrogate
         print(json.dumps(value, indent=2))
+
+
+def print_failure(value: Any) -> None:
+    """What is printed instead of an answer: one JSON document on one line, where the JSON of the verb goes."""
+    print(json.dumps(value), file=voice().lines or sys.stdout, flush=True)
 
 
 def print_text(text: str) -> None:
@@ -86,33 +99,84 @@ def print_table(table: Table) -> None:
 def print_plain(table: Table, file: TextIO) -> None:
     """A table without colours, nothing cut; columns are at least two spaces apart."""
     rows = [table.columns, *([one_line(cell) for cell in row] for row in table.rows)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(table.columns))]
+    widths = [max(cells(row[at]) for row in rows) for at in range(len(table.columns))]
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        print("  ".join(cells).rstrip(), file=file)
+        padded = [cell + " " * (width - cells(cell)) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join(padded).rstrip(), file=file)
 
 
 def _print_rich(table: Table) -> None:
     from rich.console import Console
 
-    Console().print(rich_table(table))
+    console = Console()
+    widths = widths_for(table, console.width)
+    console.print(rich_list(table) if widths is None else rich_table(table, widths))
 
 
-def rich_table(table: Table) -> Any:
-    """The table as a rich renderable: no cell is read as markup."""
+def widths_for(table: Table, width: int) -> list[int] | None:
+    """How wide each column is to be on a terminal, or None when that is too narrow for columns that can be read.
+
+    Where there is too little room the widest give way first. No name is broken, and no other column gets narrower than
+    its heading or what is well read.
+
+    Args:
+        table: what is to be shown.
+        width: columns of the terminal.
+    """
+    wanted, least = [], []
+    for at, heading in enumerate(table.columns):
+        longest = max(map(cells, (heading, *(one_line(row[at]) for row in table.rows))))
+        wanted.append(min(longest, width))
+        least.append(longest if at == table.bold else min(longest, max(cells(heading), _READABLE)))
+    room = width + 1 - _BETWEEN * len(wanted)
+    if sum(least) > room:
+        return None
+    while sum(wanted) > room:
+        _, at = max((each, at) for at, each in enumerate(wanted) if each > least[at])
+        wanted[at] -= 1
+    return wanted
+
+
+def rich_list(table: Table) -> Any:
+    """The table for a narrow terminal: each row is a paragraph, its cells one below the other, empty ones left out."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    paragraphs: list[Any] = []
+    for row in table.rows:
+        grid = Grid.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        for at, (heading, cell) in enumerate(zip(table.columns, row, strict=True)):
+            if at != table.bold and cell:
+                grid.add_row(heading.lower(), Text(one_line(cell), style=STYLES.get(cell, "")))
+        name = Text(one_line(row[table.bold]), style="bold", overflow="fold")
+        paragraphs += [name, Padding(grid, (0, 0, 0, 2))]
+    return Group(*paragraphs)
+
+
+def rich_table(table: Table, widths: Sequence[int] | None = None) -> Any:
+    """The table as a rich renderable: no cell is read as markup.
+
+    Args:
+        table: what is to be shown.
+        widths: of its columns; None: as it comes.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     out = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for heading in table.columns:
-        out.add_column(heading, overflow="fold")
+    for at, heading in enumerate(table.columns):
+        out.add_column(heading, overflow="fold", width=None if widths is None else widths[at])
     for row in table.rows:
-        cells: Sequence[Text] = [
+        texts: Sequence[Text] = [
             Text(one_line(cell), style=STYLES.get(cell, "bold" if at == table.bold else ""))
             for at, cell in enumerate(row)
         ]
-        out.add_row(*cells)
+        out.add_row(*texts)
     return out
 
 

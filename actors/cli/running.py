@@ -15,17 +15,22 @@ from typing import Any, TextIO
 import trio
 from attrs import evolve, field, frozen
 
-from .. import open_host
 from ..edge.config.discover import Scope
 from ..edge.config.watch import can_watch
 from ..host import Host
+from ..model.phase import WORDS
 from ..model.snapshot import ServerState, Snapshot
-from .configs import open_store
+from .configs import open_store, openable
 from .errors import CliError, Exit, diagnose, one_line
+from .hosting import opened
 from .interrupt import run
 from .options import host_options
+from .voice import voice
+from .waiting import settle
 
-__all__ = ["Told", "changes_of", "run_host"]
+__all__ = ["Told", "changes_of", "is_again", "run_host", "words_of"]
+
+_FURTHER = " (further tries are told with --verbose)"
 
 SCHEMA = 1
 """The version of each JSON line; it grows when a key changes or goes, not when one is added."""
@@ -39,6 +44,7 @@ def run_host(
     as_json: bool = False,
     quiet: bool = False,
     watch: bool | None = None,
+    timeout: float | None = None,
     profile: str | None = None,
     budget: int | None = None,
 ) -> int:
@@ -49,6 +55,7 @@ def run_host(
         command: a program and its arguments to run meanwhile, on our own terminal; the host ends with it.
         as_json: one JSON object a line instead of words.
         quiet: only changes of the catalog.
+        timeout: seconds that the command is held back until each server is ready or has failed twice; None = not at all.
         watch: whether to reload when the config changes; None: if what watches is installed, and say so if it is not.
         profile, budget: what the catalog is made for.
 
@@ -61,16 +68,20 @@ def run_host(
     """
     open_store(path, scope)  # says what is wrong with the two options
     options = host_options(profile, budget)
-    if watch is None and not (watch := can_watch()):
+    if watch is None and not (watch := can_watch()) and not quiet:
         diagnose("the config is not watched: that needs the extra 'watch' (in a clone: pip install '.[watch]')")
     # What the command prints is its own; ours goes beside it.
     out = sys.stderr if command else sys.stdout
+    if as_json:
+        voice().lines = out
 
     async def verb() -> int:
-        where = None if path is None else Path(path)
-        async with open_host(where, scope=scope, watch=bool(watch), **options) as host:
+        where = None if path is None else Path(openable(path))
+        async with opened(where, scope=scope, watch=bool(watch), **options) as host:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_tell, host, out, as_json, quiet)
+                if command and timeout is not None:
+                    await settle(host, timeout)
                 code = await _meanwhile(command)
                 nursery.cancel_scope.cancel()
             return code
@@ -92,14 +103,37 @@ async def _meanwhile(command: Sequence[str]) -> int:
 
 async def _tell(host: Host, out: TextIO, as_json: bool, quiet: bool) -> None:
     """Print what changes from one snapshot to the next, for ever. A checkpoint."""
-    told = Told()
+    told, all_of_it = Told(), as_json or voice().verbose
+    failing: dict[str, str | None] = {}
     async for snapshot in host.changes():
         told, changes = changes_of(told, snapshot)
         for change in changes:
-            if quiet and change["event"] != "catalog":
+            if (quiet and change["event"] != "catalog") or (is_again(failing, change) and not all_of_it):
                 continue
-            print(json.dumps({"schema": SCHEMA, **change}) if as_json else words_of(change), file=out)
+            more = "" if all_of_it or change.get("phase") != "backing_off" else _FURTHER
+            voice().draw("")
+            print(json.dumps({"schema": SCHEMA, **change}) if as_json else f"{words_of(change)}{more}", file=out)
         out.flush()
+
+
+def is_again(failing: dict[str, str | None], change: dict[str, Any]) -> bool:
+    """Whether a change is but one more try of a server that fails as before, which a person has heard of.
+
+    Args:
+        failing: the servers that were told to be failing, and of what; brought up to date.
+        change: the next one of `changes_of`.
+    """
+    if change["event"] != "server":
+        return False
+    name, phase, error = change["name"], change["phase"], change["error"]
+    if phase == "starting":
+        return name in failing
+    if phase == "backing_off":
+        again = name in failing and failing[name] == error
+        failing[name] = error
+        return again
+    failing.pop(name, None)
+    return False
 
 
 @frozen
@@ -184,7 +218,7 @@ def _of_server(change: dict[str, Any]) -> str:
     if change["phase"] is None:
         return f"server {change['name']}: removed"
     error = f": {change['error']}" if change["error"] else ""
-    return f"server {change['name']}: {change['phase'].replace('_', ' ')}{error}"
+    return f"server {change['name']}: {WORDS[change['phase']]}{error}"
 
 
 def _of_config(change: dict[str, Any]) -> str:

@@ -6,17 +6,18 @@ from typing import Any
 
 import trio
 
-from .. import open_host
 from ..edge.config.discover import Scope
 from ..model.config import Config
 from ..model.frozen import thaw
+from ..model.phase import WORDS
 from ..model.plain import LONGEST_NAME, flat, short
 from ..model.snapshot import PluginModel, ServerState, Snapshot
 from ..model.why import each_why
 from .configs import load
 from .errors import Exit, diagnose
+from .hosting import opened
 from .interrupt import run
-from .listing import how_to_trust
+from .listing import about_untrusted
 from .options import host_options
 from .render import columns_used, print_json, print_table, summary
 from .waiting import settle
@@ -60,7 +61,7 @@ def show_tools(
     options = host_options(profile, budget)
 
     async def verb() -> int:
-        async with open_host(config, **options) as host:
+        async with opened(config, **options) as host:
             snapshot = await settle(host, TIMEOUT if timeout is None else timeout)
             now = trio.current_time()
             if as_json:
@@ -88,11 +89,8 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
     near = model.limit_warning()
     unread = [model.config_error] if model.config_error else []
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
-    untrusted = [
-        f"server {entry.name!r} comes with the project and is not started: {how_to_trust(entry)}"
-        for server, entry in ((server, config.get(server.name)) for server in model.servers)
-        if entry is not None and server.phase == "untrusted"
-    ]
+    asked = [config.get(server.name) for server in model.servers if server.phase == "untrusted"]
+    untrusted = about_untrusted([entry for entry in asked if entry is not None])
     empty = [] if model.servers else ["there are no servers in the config"]
     if quiet:
         return code, [*unread, *invalid, *down, *over]
@@ -111,10 +109,10 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
 def why_not_ready(server: ServerState) -> str:
     """Why a server is not ready, in words."""
     if server.error:
-        return f"{server.phase}: {server.error}"
+        return f"{WORDS[server.phase]}: {server.error}"
     if server.phase == "starting":
         return "its tools are not in yet" if server.connected else "it has not answered yet"
-    return server.list_error or server.phase
+    return server.list_error or WORDS[server.phase]
 
 
 def _print_tools(snapshot: Snapshot, now: float) -> None:
@@ -126,7 +124,7 @@ def _print_tools(snapshot: Snapshot, now: float) -> None:
         servers.append(
             (
                 short(server.name),
-                server.phase,
+                WORDS[server.phase],
                 count,
                 pid,
                 str(server.restarts or ""),

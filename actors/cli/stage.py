@@ -163,8 +163,8 @@ class RichStage(Stage):
         self.console.print(grid)
 
 
-def stage_for(*, as_json: bool) -> Stage:
-    """The stage that fits stdout."""
-    if as_json:
+def stage_for(*, silent: bool) -> Stage:
+    """The stage that fits stdout; for a play that nobody watches one that shows nothing."""
+    if silent:
         return Stage()
     return RichStage() if sys.stdout.isatty() else PlainStage()

@@ -18,6 +18,7 @@ from .errors import CliError, Exit, diagnose
 from .listing import what_runs_json
 from .names import unknown
 from .options import EditOptions
+from .patience import editing
 from .render import print_json
 
 __all__ = ["shown", "trust_servers"]
@@ -64,7 +65,7 @@ def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: Edit
         ConfigError: the config cannot be read.
         WriteFailed: the approval cannot be kept.
     """
-    approvals = TrustStore()
+    approvals = TrustStore() if options.timeout is None else TrustStore(lock_timeout=options.timeout)
     if options.config is not None and options.scope is None:
         config = FileStore(options.config, trust=approvals).load()
     else:
@@ -92,7 +93,8 @@ def trust_servers(names: Sequence[str], *, every: bool, yes: bool, options: Edit
         if not (yes or _agreed(entry)):
             declined = True
             continue
-        approvals.approve(entry, entry.source or "", hashed)
+        with editing([approvals.path]):
+            approvals.approve(entry, entry.source or "", hashed)
         approved[entry.name] = _as_json(entry, hashed)
         if not options.json and not options.quiet:
             print(f"trusted {entry.name!r}")

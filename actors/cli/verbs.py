@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from . import completers
 from .errors import CliError, Exit
-from .options import CatalogOptions, ChaosOptions, DemoOptions, EditOptions, Options, RunOptions
+from .options import (
+    CatalogOptions,
+    ChaosOptions,
+    DemoOptions,
+    EditOptions,
+    Options,
+    PickOptions,
+    RunOptions,
+    SaidOptions,
+)
 
 __all__ = ["app"]
 
 _OPTIONS, _CATALOG, _EDIT, _DEMO, _CHAOS = Options(), CatalogOptions(), EditOptions(), DemoOptions(), ChaosOptions()
-_RUN = RunOptions()
+_RUN, _SAID, _PICK = RunOptions(), SaidOptions(), PickOptions()
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"playbill {version('playbill')}"
+
 
 app = App(
     name="playbill",
@@ -23,8 +39,14 @@ app = App(
         "Exit codes: 0 ok, 1 failure, 2 usage, 3 config missing or invalid, 4 a server failed, 5 over budget, "
         "10 to 12 what chaos found, 130 interrupted."
     ),
-    version=lambda: f"playbill {version('playbill')}",
+    version=_version,
 )
+
+
+_Tool = Annotated[
+    str | None,
+    Parameter(name="TOOL", completer=completers.tools, help="One of its tools, by its own name or its wire name."),
+]
 
 
 @app.command
@@ -35,11 +57,11 @@ def demo(*, options: DemoOptions = _DEMO) -> int:
     """
     from .demo import demo as command
 
-    return command(as_json=options.json, wait=options.timeout, config=options.config)
+    return command(as_json=options.json, quiet=options.quiet, wait=options.timeout, config=options.config)
 
 
 @app.command(name="list")
-def list_(*, options: Options = _OPTIONS) -> int:
+def list_(*, options: EditOptions = _EDIT) -> int:
     """List the servers of the config, without starting any.
 
     Example: playbill list --config mcp.json
@@ -70,7 +92,13 @@ def tools(*, options: CatalogOptions = _CATALOG) -> int:
 
 @app.command
 def why(
-    name: Annotated[str, Parameter(name="NAME", help="One tool: SERVER/TOOL or its wire name; or a server.")],
+    name: Annotated[
+        str,
+        Parameter(
+            name="NAME", completer=completers.subjects, help="One tool: SERVER/TOOL or its wire name; or a server."
+        ),
+    ],
+    tool: _Tool = None,
     /,
     *,
     options: CatalogOptions = _CATALOG,
@@ -84,6 +112,7 @@ def why(
     return explain_name(
         options.config,
         name,
+        tool,
         scope=options.scope,
         as_json=options.json,
         timeout=options.timeout,
@@ -94,8 +123,21 @@ def why(
 
 @app.command
 def call(
-    name: Annotated[str, Parameter(name="NAME", help="A wire name, or SERVER/TOOL, which starts only that server.")],
-    arguments: Annotated[str, Parameter(name="ARGUMENTS", help="The arguments, as one JSON object.")] = "{}",
+    name: Annotated[
+        str,
+        Parameter(
+            name="NAME",
+            completer=completers.subjects,
+            help="A wire name, or SERVER/TOOL, which starts only that server.",
+        ),
+    ],
+    tool: Annotated[
+        str | None,
+        Parameter(name="TOOL", completer=completers.tools, help="The tool, when NAME is its server alone."),
+    ] = None,
+    arguments: Annotated[
+        str | None, Parameter(name="ARGUMENTS", help="The arguments, as one JSON object ({}).")
+    ] = None,
     /,
     *,
     options: Options = _OPTIONS,
@@ -106,9 +148,8 @@ def call(
     """
     from .calling import call_tool
 
-    return call_tool(
-        options.config, name, arguments, scope=options.scope, as_json=options.json, timeout=options.timeout
-    )
+    given = [each for each in (tool, arguments) if each is not None]
+    return call_tool(options.config, name, given, scope=options.scope, as_json=options.json, timeout=options.timeout)
 
 
 @app.command
@@ -131,13 +172,35 @@ def run(
         as_json=options.json,
         quiet=options.quiet,
         watch=options.watch,
+        timeout=options.timeout,
         profile=options.profile,
         budget=options.budget,
     )
 
 
-_Tool = Annotated[str | None, Parameter(name="TOOL", help="One of its tools, by its own name or its wire name.")]
-_Subject = Annotated[str, Parameter(name="NAME", help="A server, or one tool: SERVER/TOOL or its wire name.")]
+@app.command
+def pick(*, options: PickOptions = _PICK) -> int:
+    """Run the servers and see them and their tools live: a key switches a tool, adds a server, shows its log; ? lists the keys.
+
+    Example: playbill pick
+    """
+    from .picking import pick_tools
+
+    return pick_tools(
+        options.config,
+        scope=options.scope,
+        watch=options.watch,
+        timeout=options.timeout,
+        profile=options.profile,
+        budget=options.budget,
+    )
+
+
+_Subject = Annotated[
+    str,
+    Parameter(name="NAME", completer=completers.subjects, help="A server, or one tool: SERVER/TOOL or its wire name."),
+]
+_Server = Annotated[str, Parameter(name="NAME", completer=completers.servers, help="The server.")]
 
 
 @app.command
@@ -170,7 +233,7 @@ def add(
 
 
 @app.command
-def remove(name: Annotated[str, Parameter(name="NAME", help="The server.")], /, *, options: EditOptions = _EDIT) -> int:
+def remove(name: _Server, /, *, options: EditOptions = _EDIT) -> int:
     """Remove a server from the config file that it comes from.
 
     Example: playbill remove files
@@ -204,7 +267,7 @@ def disable(name: _Subject, tool: _Tool = None, /, *, options: EditOptions = _ED
 
 @app.command
 def trust(
-    *names: Annotated[str, Parameter(name="NAME", help="The servers.")],
+    *names: Annotated[str, Parameter(name="NAME", completer=completers.servers, help="The servers.")],
     all_: Annotated[
         bool, Parameter(name="--all", negative="", show_default=False, help="All that are not trusted yet.")
     ] = False,
@@ -262,9 +325,35 @@ def chaos(*, options: ChaosOptions = _CHAOS) -> int:
     )
 
 
+@app.command
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(name="SHELL", help="The shell.")],
+    /,
+    *,
+    install: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Write the script to where the shell looks for such ones."),
+    ] = False,
+    options: SaidOptions = _SAID,
+) -> int:
+    """Print the script with which a shell completes verbs, options, and the names in the config.
+
+    Example: playbill completion bash --install
+    """
+    from .completing import complete_in
+
+    return complete_in(shell, install=install, options=options)
+
+
 @app.command(name="help")
 def help_(
-    verb: Annotated[str | None, Parameter(name="VERB", help="The verb; without it: what verbs there are.")] = None, /
+    verb: Annotated[
+        str | None,
+        Parameter(name="VERB", completer=completers.verbs, help="The verb; without it: what verbs there are."),
+    ] = None,
+    /,
+    *,
+    options: SaidOptions = _SAID,
 ) -> int:
     """Explain a verb and its options.
 

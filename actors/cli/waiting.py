@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
 from ..model.snapshot import ServerState, Snapshot
-from .errors import one_line
+from .patience import PATIENCE
+from .voice import voice
 
 if TYPE_CHECKING:
     from ..host import Host
 
-__all__ = ["awaited", "settle"]
-
-_PATIENCE = 0.5
-"""Seconds of silence before a person is told what is awaited."""
+__all__ = ["awaited", "settle", "working"]
 
 
 def awaited(server: ServerState) -> bool:
@@ -42,32 +40,62 @@ async def settle(host: Host, timeout: float, names: Collection[str] | None = Non
         The snapshot at the end of the wait.
     """
     snapshot = host.snapshot()
-    with trio.move_on_after(timeout):
-        async with trio.open_nursery() as nursery:
-            if sys.stderr.isatty():
-                nursery.start_soon(_tell, host, names)
+    async with working(lambda: _words(host.snapshot(), names)):
+        with trio.move_on_after(timeout):
             async for snapshot in host.changes():
                 if not _awaited(snapshot, names):
                     break
-            nursery.cancel_scope.cancel()
     return snapshot
 
 
+@asynccontextmanager
+async def working(what: Callable[[], str], since: trio.Event | None = None) -> AsyncIterator[None]:
+    """Keep one line on the terminal current while the block takes its time, and wipe it in the end.
+
+    It is there for who waits more than half a second, on a terminal, and not with ``--quiet``.
+
+    Args:
+        what: says in one line what is being done; empty while there is nothing to say.
+        since: when it is set there may be something to say; None: from the start.
+    """
+    said = voice()
+    if not said.shows_progress:
+        yield
+        return
+    over = trio.CancelScope(shield=True)  # what is done when we are cancelled takes its time too
+
+    async def tell() -> None:
+        begun: float | None = None
+        with over:
+            if since is not None:
+                await since.wait()
+            while True:
+                text = what()
+                begun = None if not text else trio.current_time() if begun is None else begun
+                if begun is not None and trio.current_time() - begun >= PATIENCE:
+                    said.draw(text)
+                await trio.sleep(PATIENCE / 2)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tell)
+        try:
+            yield
+        finally:
+            over.cancel()
+            said.draw("")
+
+
 def _awaited(snapshot: Snapshot, names: Collection[str] | None) -> list[str]:
-    return [
-        server.name for server in snapshot.model.servers if (names is None or server.name in names) and awaited(server)
-    ]
+    return [server.name for server in _wanted(snapshot, names) if awaited(server)]
 
 
-async def _tell(host: Host, names: Collection[str] | None) -> None:
-    """Keep one line on the terminal current while we wait, and wipe it in the end."""
-    await trio.sleep(_PATIENCE)
-    try:
-        while True:
-            text = one_line(f"waiting for {', '.join(_awaited(host.snapshot(), names))}")
-            sys.stderr.write(f"\r{text[:78]}\x1b[K")
-            sys.stderr.flush()
-            await trio.sleep(_PATIENCE / 2)
-    finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+def _wanted(snapshot: Snapshot, names: Collection[str] | None) -> list[ServerState]:
+    return [each for each in snapshot.model.servers if names is None or each.name in names]
+
+
+def _words(snapshot: Snapshot, names: Collection[str] | None) -> str:
+    """How far it is: how many are ready, of those that are waited for at all, and who is not."""
+    waiting = _awaited(snapshot, names)
+    ready = sum(server.phase == "ready" for server in _wanted(snapshot, names))
+    count = f" ({ready} of {ready + len(waiting)} ready)" if ready else ""
+    return f"waiting for {', '.join(waiting)}{count}" if waiting else ""

@@ -92,9 +92,14 @@ class ServerEntry:
 
     Args:
         name: the key under ``mcpServers``; any characters.
-        command, args, env, cwd, env_file: how to start it over stdio; ``${VAR}`` unexpanded. ``cwd`` None = the folder of the
-            config file, or the program's own when there is no file.
-        type, url, headers: a remote server.
+        command: the program of a server over stdio; in it and in all below ``${VAR}`` is unexpanded.
+        args: the program's arguments.
+        env: the program's variables, besides the few it inherits.
+        cwd: the program's folder; None = the folder of the config file, or our own when there is no file.
+        env_file: a file of ``KEY=VALUE`` lines with more variables; what ``env`` says wins.
+        type: ``stdio``, ``http`` or ``sse``; None = what ``command`` or ``url`` means.
+        url: where a remote server is.
+        headers: what is sent with each request to a remote server.
         headers_helper: a command line that prints more headers of it, as JSON, for each connection.
         server: a server as a value, compared by identity: an SDK ``MCPServer`` or low-level ``Server``, run in memory; an SDK
             ``Transport``; or a function without arguments that makes one, for each connection.
@@ -106,8 +111,9 @@ class ServerEntry:
         timeout: seconds one call may take; None = the host's default.
         connect_timeout: seconds from spawn to the first tool list; None = the host's default.
         inputs: what the entry's file declares about ``${input:ID}``; no reason to start a server anew.
-        source, line: the file the entry comes from and its 1-based line there when it was read first (where it stands now
-            says ``Config.line``); None for an entry made in code.
+        source: the file the entry comes from; None for one made in code.
+        line: its 1-based line there when it was read first (where it stands now says ``Config.line``); None for one made in
+            code.
         error: why the entry cannot be used (one line), or None. Such an entry is shown as ``invalid`` and never started.
         trusted: False keeps it from being started until ``Host.trust(name)``.
 

@@ -12,7 +12,7 @@ from typing import Any
 from .config import ServerEntry
 from .mask import mask_args, mask_text, mask_url
 from .naming import wire_name
-from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of
+from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of, predicate
 from .profile import Profile
 from .row import Row
 from .snapshot import Phase, ToolState
@@ -32,14 +32,7 @@ def _excluded(entry: ServerEntry, bare: str) -> str:
 
 def _down(phase: Phase, error: str | None) -> str:
     why = f": {error}" if error else ""
-    return {
-        "parked": f"its server is parked{why}",
-        "needs_auth": f"its server needs a login{why}",
-        "disabled": "its server is disabled",
-        "untrusted": "its server is not trusted yet",
-        "invalid": f"its server's entry cannot be used{why}",
-        "stopping": "its server is disabled and being stopped",
-    }[phase]
+    return f"its server {predicate(phase)}{'' if phase in ('disabled', 'untrusted', 'stopping') else why}"
 
 
 def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:

@@ -5,8 +5,8 @@ report). A report of another generation than the lifecycle's speaks of an incarn
 
     the entry says                        →  phase
     disabled                              →  stopping while its child still stops, else disabled
+    wrong                                 →  invalid, whoever wrote it: nobody can approve what cannot be read
     not trusted                           →  untrusted
-    wrong                                 →  invalid
     (else it is meant to run)
     the report says needs_auth            →  needs_auth
     lifecycle: none, starting             →  starting (on probation: parked)
@@ -22,7 +22,7 @@ from .config import ServerEntry
 from .snapshot import Phase
 from .status import ListState, Report, ServerStatus
 
-__all__ = ["DOWN_PHASES", "error_of", "list_state_of", "live_report", "phase_of"]
+__all__ = ["DOWN_PHASES", "WORDS", "error_of", "list_state_of", "live_report", "phase_of", "predicate"]
 
 DOWN_PHASES: frozenset[Phase] = frozenset({"parked", "needs_auth", "disabled", "untrusted", "invalid", "stopping"})
 """Phases in which no tool of the server is on the wire.
@@ -30,6 +30,25 @@ DOWN_PHASES: frozenset[Phase] = frozenset({"parked", "needs_auth", "disabled", "
 ``stopping`` is shown only of a disabled server whose child has not ended yet. It belongs here: otherwise the tools of a
 server that is being disabled would leave the catalog, come back while it drains, and leave again.
 """
+
+WORDS: dict[Phase, str] = {
+    "disabled": "disabled",
+    "untrusted": "untrusted",
+    "invalid": "invalid",
+    "needs_auth": "needs login",
+    "starting": "starting",
+    "ready": "ready",
+    "backing_off": "backing off",
+    "parked": "parked",
+    "stopping": "stopping",
+}
+"""What a person reads for a phase, everywhere: in the picker, in `why`, in tables and in what is told of changes."""
+
+
+def predicate(phase: Phase) -> str:
+    """What a sentence says of a server: ``is backing off``, ``needs login``."""
+    words = WORDS[phase]
+    return words if words.startswith("needs ") else f"is {words}"
 
 
 def live_report(status: ServerStatus) -> Report | None:
@@ -50,10 +69,10 @@ def phase_of(entry: ServerEntry, status: ServerStatus) -> Phase:
     stage = None if status.lifecycle is None else status.lifecycle.stage
     if entry.disabled:
         return "stopping" if stage == "stopping" else "disabled"
-    if not entry.trusted:
-        return "untrusted"
     if entry.error is not None:
         return "invalid"
+    if not entry.trusted:
+        return "untrusted"
     report = live_report(status)
     if report is not None and report.needs_auth:
         return "needs_auth"

@@ -19,7 +19,7 @@ from attrs import define, evolve, field, frozen
 from .budget import Count, same_count
 from .config import ServerEntry
 from .profile import Profile
-from .snapshot import ServerState, ToolState
+from .snapshot import ServerState, ToolState, Verdict
 from .status import ServerStatus, ToolDef
 from .tool import Tool
 from .wire import ToolRef, WireTool
@@ -114,6 +114,9 @@ class Row:
         self.pinned_victims = tuple(tool.ref for tool in reversed(self.pinned))
         self.other_victims = tuple(tool.ref for tool in reversed(self.others))
 
+    def _state(self, tool: Tool, enabled: bool, verdict: Verdict, reason: str | None) -> ToolState:
+        return tool.state(enabled, verdict, reason, tool.ref.bare in self.pins)
+
     def sizes(self, count: Count | None) -> Sizes:
         """The tokens of the tools that the budget decides about.
 
@@ -152,7 +155,7 @@ class Row:
         fixed = tuple(
             done
             if done is not None or tool.cost(count) <= room
-            else tool.state(True, "over_budget", _too_large(tool.cost(count), cap, room), tool.ref.bare in self.pins)
+            else self._state(tool, True, "over_budget", _too_large(tool.cost(count), cap, room))
             for tool, done in zip(self.tools, self.fixed, strict=True)
         )
         row = evolve(
@@ -191,7 +194,7 @@ class Row:
                 fixed.append(done)
             else:
                 # What the budget decides about is enabled; what the config says is derived in one place only.
-                fixed.append(tool.state(done is None or done.enabled, "excluded", reason, tool.ref.bare in self.pins))
+                fixed.append(self._state(tool, done is None or done.enabled, "excluded", reason))
         if all(after is before for after, before in zip(fixed, self.fixed, strict=True)):
             return self
         gone = frozenset(tool.ref.bare for tool in self.tools) if hidden is None else hidden
@@ -228,9 +231,9 @@ class Row:
         states = tuple(
             done
             if done is not None
-            else tool.state(True, "on_wire", None, tool.ref.bare in self.pins)
+            else self._state(tool, True, "on_wire", None)
             if tool.wire.bare in wired
-            else tool.state(True, "over_budget", over, tool.ref.bare in self.pins)
+            else self._state(tool, True, "over_budget", over)
             for tool, done in zip(self.tools, self.fixed, strict=True)
         )
         block = Block(tuple(kept), tuple(tool.wire for tool in kept), b"".join(tool.digest for tool in kept))

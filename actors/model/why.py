@@ -18,7 +18,7 @@ from attrs import frozen
 
 from .naming import PREFIX
 from .nearest import nearest
-from .phase import DOWN_PHASES
+from .phase import DOWN_PHASES, predicate
 from .plain import LONGEST_NAME, flat, quoted
 from .snapshot import Phase, ServerState, Snapshot, ToolState, Why
 from .wire import ToolRef
@@ -73,22 +73,24 @@ def _after(server: ServerState, now: float | None) -> str:
 
 
 def _state(server: ServerState, now: float | None) -> str:
-    """What a server that is not ready is doing: ``backing off after exit 1, attempt 2 of 5 in 3 s``."""
-    error = f" after {flat(server.error)}" if server.error else ""
-    attempt = "" if server.attempt is None else f", attempt {server.attempt[0]} of {server.attempt[1]}"
+    """What a server that is not ready is doing: ``is backing off (attempt 2 of 5 in 3 s): exit 1``."""
+    error = f": {flat(server.error)}" if server.error else ""
+    attempt = "" if server.attempt is None else f"attempt {server.attempt[0]} of {server.attempt[1]}"
     wait = _in(_retry_in(server, now)) if server.phase == "backing_off" else ""
     if wait and not attempt:
-        attempt = ", next retry"
-    return f"{server.phase.replace('_', ' ')}{error}{attempt}{wait}"
+        attempt = "next retry"
+    return f"{predicate(server.phase)}{f' ({attempt}{wait})' if attempt else ''}{error}"
 
 
 def _doing(server: ServerState, now: float | None) -> str:
-    """What state a server is in, why, and what comes next."""
+    """What state a server is in, why, and what comes next: ``is parked: exit 1; …``."""
     if server.phase in DOWN_PHASES:
         error = f": {flat(server.error)}" if server.error else ""
-        state = f"{server.phase.replace('_', ' ')}{error}{_after(server, now)}"
+        state = f"{predicate(server.phase)}{error}{_after(server, now)}"
     elif server.phase == "starting" and not server.error:
-        state = "starting: " + ("its tools are not in yet" if server.connected else "it has not answered yet")
+        state = f"{predicate(server.phase)}: " + (
+            "its tools are not in yet" if server.connected else "it has not answered yet"
+        )
     else:
         state = _state(server, now)
     return state + (f"; of its newest tool list: {flat(server.list_error)}" if server.list_error else "")
@@ -142,7 +144,7 @@ def _known(snapshot: Snapshot, server: ServerState, tool: ToolState, now: float 
         tail = _mended(tool.mended)
         if server.phase != "ready":
             more.update(error=server.error, retry_in=_retry_in(server, now))
-            tail += f"; but its server is {_state(server, now)}, so a call may fail"
+            tail += f"; but its server {_state(server, now)}, so a call may fail"
     elif tool.verdict == "excluded":
         if not tool.enabled:  # by the config, that is, and not by a view
             more.update(file=server.source, line=snapshot.lines(server.name, tool.bare))
@@ -198,7 +200,7 @@ def _unknown(snapshot: Snapshot, server: ServerState, bare: str, now: float | No
     """The answer about a tool that its server is not known to have."""
     head = f"server {quoted(server.name)} "
     if server.list_state == "none":
-        reason = f"{head}has not listed its tools yet; it is {_doing(server, now)}"
+        reason = f"{head}has not listed its tools yet; it {_doing(server, now)}"
         error = server.error or server.list_error
         more: dict[str, Any] = {"error": error, "retry_in": _retry_in(server, now)}
     else:
@@ -311,7 +313,7 @@ def why_server(snapshot: Snapshot, name: str, now: float | None = None) -> WhySe
     return WhyServer(
         server=name,
         phase=server.phase,
-        sentence=f"server {quoted(name)} is {_doing(server, now)}{f'; {counted}' if counted else ''}",
+        sentence=f"server {quoted(name)} {_doing(server, now)}{f'; {counted}' if counted else ''}",
         error=server.error or server.list_error,
         retry_in=_retry_in(server, now),
         tools=tools,

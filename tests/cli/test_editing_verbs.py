@@ -263,7 +263,7 @@ def test_a_tool_that_is_in_no_list_is_hinted_at(inside: Playbill, project: Path)
     write(project, a={"command": "x", "tools": {"exclude": ["read_file"]}})
     done = inside("enable", "a/read_fil")
     assert done.returncode == 0
-    assert "'read_file' is in its lists: did you mean that?" in done.stderr
+    assert "(did you mean 'read_file'? That is in its lists)" in done.stderr
 
 
 @pytest.mark.parametrize("verb", [["add", "x", "--", "y"], ["remove", "a"], ["disable", "a"]], ids=" ".join)
@@ -343,7 +343,7 @@ def test_a_file_that_cannot_be_written_is_a_failure(inside: Playbill, project: P
     assert "not written" in done.stderr
 
 
-def test_no_verb_that_edits_or_checks_imports_the_sdk(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_no_verb_that_edits_or_checks_imports_the_sdk_or_trio(tmp_path: Path, environment: dict[str, str]) -> None:
     words = [
         ["add", "a", "--scope", "project", "--", "x"],
         ["add", "b", "--url", "https://x.example/"],
@@ -357,7 +357,7 @@ def test_no_verb_that_edits_or_checks_imports_the_sdk(tmp_path: Path, environmen
     code = (
         "import sys\nfrom playbill.actors.cli.app import run\n"
         f"codes = [run(each) for each in {words!r}]\n"
-        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2'} & set(sys.modules)\n"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2', 'trio', 'rich'} & set(sys.modules)\n"
         "print(codes, sorted(heavy), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from playbill.actors import Config, PluginModel, ServerEntry, ServerState, ToolState, UnknownTool
 from playbill.actors.cli.app import _verb_first, run
-from playbill.actors.cli.calling import _find, origin_of
+from playbill.actors.cli.calling import _find, _sorted_out, origin_of
+from playbill.actors.cli.errors import CliError
+from playbill.actors.cli.names import subject
 from playbill.actors.model.naming import wire_name
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -26,12 +29,50 @@ Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
         ("--config=x --json call a {}", "call --config=x --json a {}"),
         ("--scope user add a -- x --scope", "add --scope user a -- x --scope"),
         ("--help", "--help"),
-        ("--json", "--json"),
+        ("--json --help", "--help"),
+        ("--config x --version", "--version"),
         ("", ""),
     ],
 )
 def test_options_may_stand_before_the_verb(typed: str, read: str) -> None:
     assert _verb_first(typed.split()) == read.split()
+
+
+@pytest.mark.parametrize("typed", ["--json", "--config x", "--config", "--verbose --config=x", "--quiet -- list"])
+def test_options_without_a_verb_say_what_is_missing(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(typed.split()) == 2
+    out, err = capsys.readouterr()
+    assert err == "playbill: there is no verb beside the options; see playbill --help\n"
+    assert out.startswith('{"schema"') is (typed == "--json")
+
+
+@pytest.mark.parametrize("before", ["--verbose", "--quiet", "--json"])
+@pytest.mark.parametrize("verb", ["pick", "help", "--help", "--version"])
+def test_an_alias_with_options_is_good_for_every_verb(
+    before: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [before, verb] if verb != "pick" else [before, verb, "--help"]
+    assert run(words) == 0
+    assert len(capsys.readouterr().out) > 5
+
+
+@pytest.mark.parametrize(
+    ("typed", "where"),
+    [
+        (["lsit"], "playbill --help"),
+        (["list", "--jsn"], "playbill list --help"),
+        (["check", "extra"], "playbill check --help"),
+        (["tools", "--budget", "many"], "playbill tools --help"),
+        (["why"], "playbill why --help"),
+    ],
+)
+def test_a_mistake_points_to_the_help_of_its_verb(
+    typed: list[str], where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(typed) == 2
+    err = capsys.readouterr().err
+    assert re.search(rf"[Ss]ee {where}", err), err
+    assert "JSON with spaces" not in err
 
 
 VERBS = ["demo", "list", "tools", "call", "add", "remove", "enable", "disable", "trust", "check", "chaos", "help"]
@@ -82,6 +123,7 @@ def test_the_version_is_the_distributions(playbill: Playbill) -> None:
         (["list", "extra"], "too many arguments: 'extra'"),
         (["call"], "NAME"),
         (["call", "clock/now", '{"zone":', '"UTC"}'], "JSON with spaces needs quotes"),
+        (["call", "clock/now", '{"a":', "1,", '"b":', "2}"], "JSON with spaces needs quotes"),
         (["list", "--config"], "--config"),
     ],
 )
@@ -152,3 +194,29 @@ def test_an_unknown_tool_is_answered_with_the_nearest_that_there_is(name: str, n
     with pytest.raises(UnknownTool) as caught:
         _find(_model(), name, origin_of(_config("clock"), name))
     assert caught.value.near == near
+
+
+@pytest.mark.parametrize(
+    ("given", "tool", "arguments"),
+    [
+        ([], None, "{}"),
+        (['{"a": 1}'], None, '{"a": 1}'),
+        ([" {"], None, " {"),
+        (["now"], "now", "{}"),
+        (["now", '{"a": 1}'], "now", '{"a": 1}'),
+        (["now", "[]"], "now", "[]"),
+    ],
+)
+def test_what_follows_a_server_is_its_tool_and_what_begins_with_a_brace_arguments(
+    given: list[str], tool: str | None, arguments: str
+) -> None:
+    assert _sorted_out(_config("clock"), "clock", given) == (tool, arguments)
+
+
+def test_what_follows_a_tool_is_arguments_however_they_look() -> None:
+    assert _sorted_out(_config("clock"), "clock/now", ["[]"]) == (None, "[]")
+
+
+def test_two_tools_at_once_are_told_to_be_one_too_many() -> None:
+    with pytest.raises(CliError, match="'dice/roll' is a tool already: name one at a time, not 'dice/flip' too"):
+        subject(_config("dice"), "dice/roll", "dice/flip")

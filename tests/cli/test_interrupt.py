@@ -97,3 +97,36 @@ def test_what_a_verb_raises_leaves_as_it_is() -> None:
 
     with pytest.raises(ZeroDivisionError):
         interrupt.run(verb)
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGQUIT, 131), (signal.SIGHUP, 129)])
+def test_a_verb_that_fails_while_it_is_cancelled_was_ended_by_the_signal(signum: int, code: int) -> None:
+    async def fail() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ZeroDivisionError
+
+    async def verb() -> int:
+        # One task ends as it was told, one breaks over it: both are in the group.
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            os.kill(os.getpid(), signum)
+            await trio.sleep_forever()
+        return 0
+
+    assert interrupt.run(verb) == code
+
+
+def test_a_group_that_a_verb_raises_is_its_own_failure() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    async def verb() -> int:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+        return 0
+
+    with pytest.raises(ExceptionGroup) as caught:
+        interrupt.run(verb)
+    assert caught.group_contains(ZeroDivisionError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from playbill.actors.cli import listing
 
+from .conftest import PROGRAM
 from .test_scopes_and_trust import on_a_terminal, write
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -140,3 +142,51 @@ def test_no_verb_fails_for_a_character_that_the_output_lacks(
     assert b"stdio" in seen
     assert b"Error" not in seen
     assert project.is_file()
+
+
+SAYS = """
+from playbill.actors.servers._stdio import Tool, serve
+
+def hear(wort=""):
+    return f"\u00dc {wort} \u6771\u4eac \U0001f600"
+
+serve("gr\u00fcn", "1", "", [Tool("h\u00f6r", "", "Sagt \u6771\u4eac", {"wort": {"type": "string"}}, (), hear)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("environ", "word"),
+    [(ASCII[0], "größe 東京".encode()), (ASCII[-1], "größe 東京".encode()), (ASCII[-1], b"gr\xf6\xdfe")],
+    ids=["utf-8 where output is ASCII", "utf-8 where nothing is UTF-8", "latin-1"],
+)
+def test_arguments_and_answers_that_the_locale_lacks_go_through_or_are_told(
+    tmp_path: Path, environment: dict[str, str], environ: dict[str, str], word: bytes
+) -> None:
+    (tmp_path / "says.py").write_text(SAYS, "utf-8")
+    write(tmp_path / "mcp.json", grün={"command": sys.executable, "args": ["says.py"]})
+    where = {**environment, **environ}
+    arguments = b'{"wort": "' + word + b'"}'
+    for words in (
+        ["call", "grün/hör".encode(), arguments],
+        ["call", b"gr\xfcn/x"],
+        ["tools"],
+        ["why", word],
+        ["remove", word],
+    ):
+        done = subprocess.run(
+            [*PROGRAM, *words, "--config", "mcp.json"],
+            cwd=tmp_path, env=where, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+        )  # fmt: skip
+        said = (done.stdout + done.stderr).decode("utf-8", "backslashreplace")
+        assert "Traceback" not in said
+        assert "unexpected" not in said, said
+        assert "UnicodeEncodeError" not in said
+        assert done.returncode in (0, 2), said
+        assert said.strip()
+        if words[0] == "call" and words[1] != b"gr\xfcn/x":
+            spoken = said.encode("ascii", "backslashreplace").decode()
+            right = word == "größe 東京".encode()
+            assert done.returncode == (0 if right else 2)
+            # As escapes, or as they are: whatever the locale, what was typed is what the tool was given.
+            wanted = "\\xdc gr\\xf6\\xdfe \\u6771\\u4eac" if right else "the arguments are not UTF-8"
+            assert wanted in spoken

@@ -101,6 +101,9 @@ def test_list_says_of_an_untrusted_server_how_to_trust_it(playbill: Playbill, pr
     assert done.stderr == "playbill: server 'my server': untrusted — run `playbill trust 'my server'`\n"
     assert playbill("list", "--quiet").stderr == ""
     assert playbill("list", "--config", project).stderr == ""
+    write(project, a={"command": "touch"}, b={"command": "touch"})
+    both = "2 servers come with the project and are not started: `playbill trust --all` shows them ('a', 'b')"
+    assert playbill("list").stderr == f"playbill: {both}\n"
 
 
 def test_an_untrusted_server_is_never_started_and_a_trusted_one_is(

@@ -60,12 +60,14 @@ def test_list_as_json_has_every_entry_and_no_secret(inside: Playbill, write_conf
     assert (b["kind"], b["url"]) == ("http", "https://example.com/mcp")
 
 
-def test_list_does_not_import_mcp(write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_list_imports_neither_mcp_nor_trio_nor_rich(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]
+) -> None:
     config = write_config(a={"command": "x"}, b={"comand": "x"})
     code = (
         "import sys\nfrom playbill.actors.cli.app import run\n"
         f"code = run(['list', '--json', '--config', {str(config)!r}])\n"
-        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2', 'rich'} & set(sys.modules)\n"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2', 'rich', 'trio'} & set(sys.modules)\n"
         "print(code, sorted(heavy), file=sys.stderr)"
     )
     done = subprocess.run(
@@ -146,18 +148,29 @@ def test_tools_over_budget_exits_5_and_says_how_many(
     assert done.stdout.count("over_budget") == 3
 
 
-@pytest.mark.parametrize("name", ["clock/convert", "mcp__clock__convert"])
+@pytest.mark.parametrize("name", ["clock/convert", "mcp__clock__convert", "clock convert", "clock mcp__clock__convert"])
 def test_call_prints_the_answers_text(inside: Playbill, write_config: WriteConfig, entry: Entry, name: str) -> None:
     config = write_config(clock=entry("clock"))
-    done = inside("call", name, '{"time": "2030-01-31T12:00", "zone": "UTC"}', "--config", config)
+    done = inside("call", *name.split(), '{"time": "2030-01-31T12:00", "zone": "UTC"}', "--config", config)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2030-01-31T12:00:00+00:00\n", "")
+
+
+def test_call_of_a_server_alone_asks_for_the_tool_and_starts_nothing(
+    inside: Playbill, write_config: WriteConfig
+) -> None:
+    config = write_config(clock={"command": "no-such-program"})
+    done = inside("call", "clock", "--config", config)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "playbill: 'clock' is a server: write SERVER/TOOL, or the tool behind it\n"
+    done = inside("call", "clock", "{}", "--config", config)
+    assert (done.returncode, "is a server" in done.stderr) == (2, True)
 
 
 def test_call_as_json_prints_the_raw_result(inside: Playbill, write_config: WriteConfig, entry: Entry) -> None:
     config = write_config(notes=entry("notes"))
     done = inside("call", "notes/titles", "--json", "--config", config)
     assert (done.returncode, done.stderr) == (0, "")
-    value = json.loads(done.stdout)
+    value = json.loads(done.stdout)["result"]
     assert value["content"] == [{"type": "text", "text": "no notes yet"}]
     assert value["isError"] is False
 

@@ -102,7 +102,7 @@ async def test_a_person_is_told_after_half_a_second_who_is_awaited(
     await settle(cast(Host, Scripted(server("starting", "slow\x1b[2J"), server("ready", "quick"))), 0.4)
     assert told.getvalue() == ""
     await settle(cast(Host, Scripted(server("starting", "slow\x1b[2J"), server("ready", "quick"))), 0.6)
-    assert told.getvalue() == "\rwaiting for slow [2J\x1b[K\r\x1b[K"
+    assert told.getvalue() == "\rwaiting for slow [2J (1 of 2 ready)\x1b[K\r\x1b[K"
 
 
 async def test_a_pipe_is_told_nothing(

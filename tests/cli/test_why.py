@@ -37,16 +37,17 @@ def test_why_says_that_a_tool_is_on_the_wire(playbill: Playbill, write_config: W
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("tool 'flip' of server 'dice' is on the wire as 'mcp__dice__flip'")
     assert done.stdout.count("\n") == 1
+    assert playbill("why", "dice", "flip", "--config", config).stdout == done.stdout
 
 
-@pytest.mark.parametrize("name", ["a/t1", "mcp__a__t1"])
+@pytest.mark.parametrize("name", ["a/t1", "mcp__a__t1", "a t1", "a mcp__a__t1"])
 @pytest.mark.parametrize(
     ("keys", "verdict", "part"),
     [
         ({"tools": {"exclude": ["t1"]}}, "excluded", "excluded by the entry 'a' ("),
         ({"tools": {"include": ["t2"]}}, "excluded", "not in the include list of the entry 'a' ("),
         ({"disabled": True}, "server_down", "its server is disabled; enable it"),
-        ({"timeout": "soon"}, "server_down", "its server's entry cannot be used: "),
+        ({"timeout": "soon"}, "server_down", "its server is invalid: "),
     ],
 )
 def test_nothing_is_started_when_the_config_alone_answers(
@@ -60,7 +61,7 @@ def test_nothing_is_started_when_the_config_alone_answers(
 ) -> None:
     started = tmp_path / "started"
     config = write_config(a=marks(started, **keys))
-    done = inside("why", name, "--config", config, "--json")
+    done = inside("why", *name.split(), "--config", config, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     value = json.loads(done.stdout)
     assert (value["schema"], value["config"], value["server"], value["tool"]) == (1, str(config), "a", "t1")
@@ -68,7 +69,7 @@ def test_nothing_is_started_when_the_config_alone_answers(
     assert part in value["reason"]
     assert value["sentence"].endswith(value["reason"])
     assert not started.exists()
-    assert inside("why", name, "--config", config).stdout == f"{value['sentence']}\n"
+    assert inside("why", *name.split(), "--config", config).stdout == f"{value['sentence']}\n"
 
 
 def test_nothing_is_started_of_a_project_that_nobody_trusts_and_how_to_is_said(

@@ -7,6 +7,8 @@ from pathlib import Path
 from attrs import evolve
 from playbill.actors.edge.config.file import FileStore
 from playbill.actors.edge.config.read import Reader, read_config
+from playbill.actors.edge.config.scopes import ScopedStore
+from playbill.actors.edge.config.trust import TrustStore
 from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState
 from playbill.actors.model.diff import launch_key
@@ -125,3 +127,58 @@ def test_a_line_more_at_the_top_makes_no_value_of_the_model_anew() -> None:
     assert (why(first, "a", "three").line, why(second, "a", "three").line) == (8, 9)
     pairs = zip(first.model.servers, second.model.servers, strict=True)
     assert all(was is now for was, now in pairs)
+
+
+def test_of_a_server_that_is_there_twice_the_first_place_is_told() -> None:
+    text = """{"mcpServers": {
+        "a": {"command": "x"},
+        "b": {"command": "x", "tools": {"exclude": ["t"]}},
+        "a": {"command": "y"}
+    }}"""
+    config = read_config(text)
+    assert (config.line("a"), config.line("b"), config.line("b", "t")) == (2, 3, 3)
+
+
+def lines_of(*entries: str, above: int = 0) -> str:
+    """A file with an entry a line, from the third on, and lines above."""
+    return "{\n" + "\n" * above + '"mcpServers": {\n' + ",\n".join(entries) + "\n}}\n"
+
+
+def test_of_several_files_the_place_is_that_of_the_entry_that_is_in_force_and_follows_it(tmp_path: Path) -> None:
+    project, user = tmp_path / ".mcp.json", tmp_path / "user.json"
+    hiding = '"a": {"command": "x", "tools": {"exclude": ["t"]}}'
+    project.write_text(lines_of('"b": {"command": "x"}', hiding))
+    user.write_text(lines_of('"c": {"command": "x"}', '"d": {"command": "y"}', '"a": {"command": "far"}'))
+    store = ScopedStore(tmp_path, user=user, trust=TrustStore(tmp_path / "trust.json"))
+    config = store.load()
+    assert [config.line(name) for name in "bacde"] == [3, 4, 3, 4, None]
+    assert config.line("a", "t") == 4
+    assert store.load(config) is config
+    # Only one of the files moves, and says the same.
+    project.write_text(lines_of('"b": {"command": "x"}', hiding, above=2))
+    moved = store.load(config)
+    assert moved == config
+    assert [moved.line(name) for name in "bacd"] == [5, 6, 3, 4]
+    assert [config.line(name) for name in "bacd"] == [3, 4, 3, 4], "a configuration does not change"
+    assert moved.get("a") is config.get("a")
+    assert store.load(moved) is moved
+
+
+def test_of_two_files_with_lists_each_tool_is_led_to_its_own(tmp_path: Path) -> None:
+    project, user = tmp_path / ".mcp.json", tmp_path / "user.json"
+    project.write_text(lines_of('"a": {"command": "x", "tools": {\n"include": ["u"]}}'))
+    user.write_text(lines_of('"a": {"command": "x"}', '"b": {"command": "x", "tools": {"exclude": [\n"t"]}}'))
+    store = ScopedStore(tmp_path, user=user, trust=TrustStore(tmp_path / "trust.json"))
+    config = store.load()
+    assert [config.line("a", "t"), config.line("b", "t"), config.line("b")] == [4, 5, 4]
+    user.write_text(lines_of('"a": {"command": "x"}', '"b": {"command": "x", "tools": {"exclude": [\n"t"]}}', above=1))
+    assert store.load(config).line("b", "t") == 6
+
+
+def test_a_tool_in_the_exclude_list_is_led_there_though_an_allow_list_leaves_it_out_too() -> None:
+    text = """{"mcpServers": {
+        "a": {"command": "x", "tools": {"exclude": ["t"],
+              "include": ["u"]}}
+    }}"""
+    config = read_config(text)
+    assert (config.line("a", "t"), config.line("a", "v")) == (2, 3)

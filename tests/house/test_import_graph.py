@@ -181,6 +181,10 @@ HOUSE = (
     "actors.readiness",
 )
 """What joins all of it."""
+PICKER_VIEW = tuple(
+    f"actors.picker.{name}"
+    for name in ("boxes", "dispatch", "outlet", "paint", "palette", "terminal", "ungroup", "view", "walker")
+)
 SDK = ("mcp", "mcp_types")
 
 RULES = [
@@ -219,6 +223,9 @@ RULES = [
         )
         for name in HOUSE
     ),
+    # The picker decides by values alone; its view draws with urwid and gives operations to whatever is like a host.
+    Rule("actors.picker", ours={MODEL}, others={"attrs"}),
+    *(Rule(name, ours={MODEL, "actors.picker"}, others={"attrs", "trio", "urwid"}) for name in PICKER_VIEW),
     Rule("actors.cli", ours={"actors"}, others={"trio", "attrs", "cyclopts", "rich", *SDK}),
     Rule("actors.testing", ours={"actors", SUPERVISION}, others={"trio", "attrs", "outcome", "pytest", *SDK}),
 ]
@@ -369,6 +376,10 @@ def _imports(module: str, source: str) -> list[Import]:
         ("playbill.actors.edge.x", "from ...supervision import Cell"),
         ("playbill.actors.edge.x", "from ..host import Host"),
         ("playbill.actors.host", "from .cli import main"),
+        ("playbill.actors.picker.rows", "import urwid"),
+        ("playbill.actors.picker.rows", "import trio"),
+        ("playbill.actors.picker.reducer", "from ..edge.wire import y"),
+        ("playbill.actors.picker.view", "from ..host import Host"),
         ("playbill.supervision.x", "from ..actors.model.config import Config"),
         ("playbill.supervision.x", "try:\n    import mcp\nexcept ImportError:\n    pass"),
         ("playbill.actors.host", "from actors.model.config import Config"),

@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 import playbill.actors
+import playbill.actors.picker
 import playbill.supervision
 import pytest
 
@@ -81,6 +82,20 @@ SUPERVISION = [
     "TreeNode",
 ]
 
+PICKER = [
+    "NoTerminal",
+    "PALETTE",
+    "Picker",
+    "State",
+    "dialog_lines",
+    "dialog_title",
+    "key_hints",
+    "reduce",
+    "run_picker",
+    "start",
+    "visible",
+]
+
 HOST = [
     "apply",
     "call",
@@ -108,7 +123,9 @@ HOST = [
 
 
 @pytest.mark.parametrize(
-    ("module", "names"), [(playbill.actors, ACTORS), (playbill.supervision, SUPERVISION)], ids=["actors", "supervision"]
+    ("module", "names"),
+    [(playbill.actors, ACTORS), (playbill.supervision, SUPERVISION), (playbill.actors.picker, PICKER)],
+    ids=["actors", "supervision", "picker"],
 )
 def test_the_public_names_are_exactly_those_of_the_contract(module: ModuleType, names: list[str]) -> None:
     assert sorted(module.__all__) == sorted(names)
@@ -132,6 +149,15 @@ def test_importing_a_package_does_not_import_the_sdk(module: str) -> None:
     code = f"import sys, {module}; print(sorted({{n.split('.')[0] for n in sys.modules}} & {{'mcp', 'mcp_types', 'pydantic'}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_picker_is_drawn_with_urwid_only_when_it_is_drawn() -> None:
+    code = (
+        "import sys, playbill.actors.picker as picker; before = {'urwid', 'trio'} & {*sys.modules}\n"
+        "print(before, picker.Picker.__module__, 'urwid' in sys.modules, hasattr(picker, 'nothing'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["set()", "playbill.actors.picker.view", "True", "False"]
 
 
 def test_the_namespace_package_has_no_file_of_its_own() -> None:

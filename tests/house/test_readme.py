@@ -12,8 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-HAS_ITS_OWN_TEST = {"supervision.md"}
-DOCUMENTS = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in HAS_ITS_OWN_TEST)]
+HAVE_TESTS_OF_THEIR_OWN = {
+    "supervision.md": "tests/supervision/test_public.py",
+    "picker.md": "tests/picker_view/test_docs.py",
+}
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -24,6 +27,7 @@ def blocks(text: str, language: str) -> list[str]:
 EXAMPLES = [
     pytest.param(path, number, id=f"{path.name}-{number}")
     for path in DOCUMENTS
+    if path.name not in HAVE_TESTS_OF_THEIR_OWN
     for number, _ in enumerate(blocks(path.read_text("utf-8"), "python"))
 ]
 
@@ -52,6 +56,11 @@ def test_every_document_has_no_dead_link_into_the_checkout() -> None:
         if "://" not in target and not (path.parent / target).exists()
     ]
     assert dead == []
+
+
+@pytest.mark.parametrize(("page", "test"), HAVE_TESTS_OF_THEIR_OWN.items())
+def test_who_runs_the_other_examples_names_their_page(page: str, test: str) -> None:
+    assert page in (ROOT / test).read_text("utf-8")
 
 
 @pytest.mark.parametrize(("path", "number"), EXAMPLES)

@@ -48,7 +48,7 @@ def status(stage: Stage | None, report: Report | None = None, **life: Any) -> Se
         (DISABLED, "stopping", READY, "stopping"),
         (evolve(DISABLED, error="x"), None, None, "disabled"),
         (UNTRUSTED, "running", READY, "untrusted"),
-        (evolve(UNTRUSTED, error="x"), None, None, "untrusted"),
+        (evolve(UNTRUSTED, error="x"), None, None, "invalid"),
         (INVALID, None, None, "invalid"),
         (INVALID, "running", LOGIN, "invalid"),
     ],

@@ -10,6 +10,7 @@ from playbill.actors.model import tool
 from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.frozen import FrozenDict
+from playbill.actors.model.lens import Lens
 from playbill.actors.model.native import NativeTool
 from playbill.actors.model.projection import Memo, project
 from playbill.actors.model.snapshot import ServerState, Snapshot
@@ -381,3 +382,30 @@ def test_a_tool_that_the_entry_pins_says_so_whatever_its_verdict() -> None:
     assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"z": True}
     snap = project(state([evolve(pinned, disabled=True)]), {"a": ready("x", "y")}, [], Budget(1))
     assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"x": True, "y": False}
+
+
+def test_a_pinned_tool_says_so_when_it_is_over_the_budget_too_large_or_hidden_from_a_view() -> None:
+    pins = {"a": ready("x", "y", "z")}
+    snap = project(state([entry("a", pin=("x", "y"))]), pins, [], Budget(1))
+    assert verdicts(snap, "a") == {"x": "on_wire", "y": "over_budget", "z": "over_budget"}
+    assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"x": True, "y": True, "z": False}
+    snap = project(state([entry("a", pin=("x",))]), pins, [], Budget(None, 1))
+    assert verdicts(snap, "a") == dict.fromkeys("xyz", "over_budget")
+    assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"x": True, "y": False, "z": False}
+    snap = project(state([entry("a", pin=("x", "y"))]), pins, [], NO_CAP, lens=Lens(["a/x", "a/y"]))
+    assert verdicts(snap, "a") == {"x": "excluded", "y": "excluded", "z": "on_wire"}
+    assert {tool.bare: tool.pinned for tool in only(snap).tools} == {"x": True, "y": True, "z": False}
+
+
+@pytest.mark.parametrize("cap", [None, 1, 0])
+@pytest.mark.parametrize("keys", [{}, {"exclude": ("x",)}, {"disabled": True}])
+def test_pinning_and_unpinning_is_seen_at_once_and_makes_nothing_else_anew(
+    cap: int | None, keys: dict[str, Any]
+) -> None:
+    memo, known, last = Memo(), {"a": ready("x", "y")}, None
+    for rev, pin in enumerate([(), ("x",), (), ("y",), ("x", "y"), ()], 1):
+        last = project(state([entry("a", pin=pin, **keys)], rev), known, [], Budget(cap), last, memo)
+        assert {tool.bare for tool in only(last).tools if tool.pinned} == set(pin)
+        assert [tool.verdict for tool in only(last).tools] == [
+            tool.verdict for tool in only(project(state([entry("a", pin=pin, **keys)]), known, [], Budget(cap))).tools
+        ]

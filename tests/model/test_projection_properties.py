@@ -229,7 +229,7 @@ def cut(world: World, order: list[WireTool], natives: list[WireTool]) -> tuple[l
     return left[:fit], huge[::-1] + left[fit:][::-1]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(worlds)
 def test_verdicts_budget_and_catalog_are_what_the_rules_say(world: World) -> None:
     snap = shown(world)
@@ -284,7 +284,7 @@ def test_phases_and_errors_agree_with_each_other(world: World) -> None:
         if not server.connected:
             assert (server.pid, server.protocol_version) == (None, None)
             assert server.list_state != "current"
-        assert (server.phase == "invalid") == (entry.error is not None and entry.trusted and not entry.disabled)
+        assert (server.phase == "invalid") == (entry.error is not None and not entry.disabled)
 
 
 @settings(max_examples=60)

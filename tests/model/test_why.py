@@ -44,7 +44,7 @@ def test_a_tool_on_the_wire_is_said_to_be_there_under_its_wire_name() -> None:
 def test_a_tool_on_the_wire_of_a_restarting_server_says_that_a_call_may_fail() -> None:
     said = str(ask("merge", status=evolve(READY, lifecycle=DIED, report=None)))
     assert "on the wire as" in said
-    assert said.endswith("but its server is backing off after exit 1, attempt 3 of 5, so a call may fail")
+    assert said.endswith("but its server is backing off (attempt 3 of 5): exit 1, so a call may fail")
 
 
 def test_an_excluded_tool_names_the_file_and_line() -> None:
@@ -93,12 +93,12 @@ def test_a_quarantined_tool_says_why() -> None:
         (
             {"trusted": False},
             "running",
-            "its server is not trusted yet; trust it to let it start (`playbill trust github`)",
+            "its server is untrusted; trust it to let it start (`playbill trust github`)",
         ),
         (
             {"error": "no command"},
             "running",
-            "its server's entry cannot be used: no command; correct the entry and reload",
+            "its server is invalid: no command; correct the entry and reload",
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_tool_of_a_server_that_is_down_says_why_and_what_to_do(keys: dict[str,
 
 def test_a_server_that_wants_a_login_says_so() -> None:
     status = evolve(READY, report=Report(generation=1, needs_auth=True, error="401"))
-    assert str(ask("merge", status=status)).endswith("its server needs a login: 401; log in and restart it")
+    assert str(ask("merge", status=status)).endswith("its server needs login: 401; log in and restart it")
 
 
 def test_a_parked_server_that_is_retried_says_so() -> None:
@@ -146,7 +146,7 @@ def test_a_server_that_has_not_listed_says_what_it_does() -> None:
     head = "server 'github' has not listed its tools yet; it is "
     assert str(ask("merge", status=none)) == f"{head}starting: it has not answered yet"
     dead = ServerStatus(lifecycle=DIED)
-    assert str(ask("merge", status=dead)) == f"{head}backing off after exit 1, attempt 3 of 5"
+    assert str(ask("merge", status=dead)) == f"{head}backing off (attempt 3 of 5): exit 1"
     assert str(ask("merge", status=none, disabled=True)).endswith("it is disabled; enable it")
     failed = evolve(READY, tools=None, report=Report(generation=1, connected=True, list_error="tools/list: no"))
     assert str(ask("merge", status=failed)) == (
@@ -170,9 +170,13 @@ def test_a_command_that_is_proposed_can_be_typed_as_it_stands() -> None:
 @pytest.mark.parametrize(
     ("lifecycle", "said", "seconds"),
     [
-        (evolve(DIED, next_retry_at=12.2), "attempt 3 of 5 in 3 s, so a call may fail", 2.2),
-        (evolve(DIED, next_retry_at=9.0), "attempt 3 of 5 in 0 s, so a call may fail", 0.0),
-        (evolve(DIED, next_retry_at=12.2, attempt=None), "after exit 1, next retry in 3 s, so a call may fail", 2.2),
+        (evolve(DIED, next_retry_at=12.2), "(attempt 3 of 5 in 3 s): exit 1, so a call may fail", 2.2),
+        (evolve(DIED, next_retry_at=9.0), "(attempt 3 of 5 in 0 s): exit 1, so a call may fail", 0.0),
+        (
+            evolve(DIED, next_retry_at=12.2, attempt=None),
+            "backing off (next retry in 3 s): exit 1, so a call may fail",
+            2.2,
+        ),
         (evolve(DIED, stage="parked", next_retry_at=310.0), ", next retry in 5 min: revive it to try now", 300.0),
         (evolve(DIED, stage="parked", next_retry_at=371.0), ", next retry in 7 min: revive it to try now", 361.0),
         (evolve(DIED, stage="parked", next_retry_at=None), "is not retried by itself: revive it", None),
@@ -299,7 +303,7 @@ def test_all_tools_are_explained_in_the_words_of_one() -> None:
         (
             evolve(READY, lifecycle=DIED, report=None),
             {},
-            "backing off after exit 1, attempt 3 of 5; 2 of 3 tools on the wire, 1 over the budget",
+            "backing off (attempt 3 of 5): exit 1; 2 of 3 tools on the wire, 1 over the budget",
         ),
         (
             evolve(READY, lifecycle=evolve(DIED, stage="parked", next_retry_at=7.0), report=None),

@@ -1,0 +1,1 @@
+"""What makes the generated pages and pictures of the documentation; `docs/generate.py` and `docs/capture.py` run it."""

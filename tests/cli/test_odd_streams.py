@@ -1,0 +1,80 @@
+"""Streams that are closed, full, or read by nobody: the work is done, and what is said of it is one line or none."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import PROGRAM, shipped
+from .terminal import on_terminal
+
+WriteConfig = Callable[..., Path]
+
+
+def shell(line: str, folder: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in which ``PB`` is the program."""
+    line = line.replace("PB", shlex.join(PROGRAM))
+    return subprocess.run(
+        ["/bin/bash", "-c", line], cwd=folder, env=environ, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("verb", ["list", "disable a", "check", "lsit"])
+def test_a_closed_stream_is_as_one_that_goes_nowhere(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str], closed: str, verb: str
+) -> None:
+    config = write_config(a={"command": "sh"})
+    nowhere = closed.replace("<&-", "</dev/null").replace(">&-", ">/dev/null")
+    named = "" if verb == "lsit" else " --config mcp.json"
+    expected = shell(f"PB {verb}{named} {nowhere}", tmp_path, environment)
+    config = write_config(a={"command": "sh"})
+    done = shell(f"PB {verb}{named} {closed}", tmp_path, environment)
+    assert (done.returncode, done.stdout, done.stderr) == (expected.returncode, expected.stdout, expected.stderr)
+    if verb.startswith("disable"):
+        assert "disabled" in config.read_text()
+
+
+def test_run_whose_reader_has_gone_ends_without_a_word(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    write_config(a=shipped("dice"))
+    done = shell('PB run --no-watch --config mcp.json | true; echo "${PIPESTATUS[0]}"', tmp_path, environment)
+    assert (done.stdout, done.stderr) == ("141\n", "")
+
+
+@pytest.mark.parametrize("words", ["help", "help add", "--help", "list --config mcp.json"])
+def test_whatever_is_printed_for_nobody_is_141(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str], words: str
+) -> None:
+    write_config(a={"command": "sh"})
+    done = shell(f'{{ sleep 0.5; PB {words}; echo "$?" >&2; }} | true', tmp_path, environment)
+    assert (done.stdout, done.stderr) == ("", "141\n")
+
+
+@pytest.mark.parametrize("words", ["list --config mcp.json", "list --json --config mcp.json", "help add"])
+def test_a_full_disk_is_one_line(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str], words: str
+) -> None:
+    write_config(a={"command": "sh"})
+    done = shell(f"PB {words} >/dev/full", tmp_path, environment)
+    assert done.returncode == 1
+    assert done.stderr == "playbill: what was asked for cannot be written: No space left on device\n"
+
+
+def test_progress_fits_the_terminal_that_stderr_is(
+    write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    hang = {"command": "sleep", "args": ["600"]}
+    config = write_config(**{"a-server-with-a-long-name": hang, "another-server-with-a-long-name": hang})
+    environ = {**environment, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    with open(tmp_path / "out", "wb") as file:
+        words = ["tools", "--json", "--timeout", "1.5", "--config", str(config)]
+        _, text = on_terminal([*PROGRAM, *words], tmp_path, environ, 40, stdout=file.fileno())
+    told = [part.partition("\x1b")[0] for part in text.split("\r") if part.startswith("waiting")]
+    assert told
+    assert max(map(len, told)) == 39
