@@ -116,6 +116,17 @@ async def test_a_turn_holds_one_catalog_whatever_servers_do_in_it(provider: Prov
         assert "withdrawn (mcp__one__fail)" in question
 
 
+async def test_the_end_of_the_tools_is_marked_for_anthropics_cache_and_nothing_else_is(
+    provider: Provider, project: Project
+) -> None:
+    async with working(provider, project, [say("Hello.")]) as (agent, stub, _):
+        await agent.turn("Hello?")
+        marks = [tool.get("cache_control") for tool in stub.bodies[0]["tools"]]
+    assert len(marks) > 1
+    last = {"type": "ephemeral"} if provider is ANTHROPIC else None
+    assert marks == [*[None] * (len(marks) - 1), last]
+
+
 async def test_a_tool_that_takes_other_arguments_now_is_not_called_with_the_old_ones(
     provider: Provider, project: Project
 ) -> None:
