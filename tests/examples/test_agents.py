@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
-from playbill.actors import Host, open_host
+from playbill.actors import Host, HostClosed, open_host
 from playbill.supervision import Backoff
 
 from .conftest import PATIENCE, Project
@@ -240,6 +241,14 @@ async def test_a_model_that_only_calls_has_to_answer_in_the_end(provider: Provid
         assert await agent.turn("Go.") == "well"
         choices = [body["tool_choice"] for body in stub.bodies]
     assert [choice["type"] if isinstance(choice, dict) else choice for choice in choices] == ["auto", "auto", "none"]
+
+
+async def test_a_host_that_is_closed_is_no_result_for_the_model(provider: Provider, project: Project) -> None:
+    async with working(provider, project, []) as (agent, _, host):
+        catalog = host.snapshot().catalog
+    call = SimpleNamespace(id="call_1", call_id="call_1", name="mcp__one__echo", input={}, arguments="{}")
+    with pytest.raises(HostClosed):
+        await agent.call(catalog, call)
 
 
 async def test_a_call_that_was_cut_off_is_not_made(provider: Provider, project: Project) -> None:
