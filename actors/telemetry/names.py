@@ -86,6 +86,8 @@ _OF_METRICS = frozenset(
 )
 """Only these go with a metric: of each there are few values."""
 
+_UNKNOWN: dict[Value | None, tuple[str, ...]] = {"unknown_tool": (TOOL,), "unknown_server": (TOOL, SERVER)}
+
 _TYPES: dict[type[BaseException], str] = {
     CallTimeout: "timeout",
     OperationTimeout: "timeout",
@@ -200,5 +202,6 @@ def _loss_of(error: BaseException) -> Loss | None:
 
 
 def for_metric(attributes: Mapping[str, Value]) -> dict[str, Value]:
-    """Those attributes that go with a metric."""
-    return {name: value for name, value in attributes.items() if name in _OF_METRICS}
+    """Those attributes that go with a metric. A name that nobody has, such as a model makes up, is not among them."""
+    unknown = _UNKNOWN.get(attributes.get(ERROR), ())
+    return {name: value for name, value in attributes.items() if name in _OF_METRICS and name not in unknown}
