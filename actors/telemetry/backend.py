@@ -64,17 +64,23 @@ class _Source:
         self._module = module
         self._provider = provider
         self._scope = scope
+        self._ask: Callable[[], Any] | None = None
         self._known: Any = None
         self._given: Any = None
         self._broken = False
 
     def get(self) -> Any:
         """The tracer or meter; None when nobody records."""
-        module = sys.modules.get(self._module)
-        if module is None or self._broken or _half_imported(module):
+        ask = self._ask
+        if ask is None:
+            module = sys.modules.get(self._module)
+            if module is None or _half_imported(module):
+                return None
+            ask = self._ask = getattr(module, self._provider)
+        if self._broken:
             return None
         try:
-            provider = getattr(module, self._provider)()
+            provider = ask()
             if provider is not self._known:
                 self._known, self._given = provider, None
                 # The API's own providers stand for none.

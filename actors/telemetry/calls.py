@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from ..model.plain import label
 from . import names
 from .log import Log
 from .notes import INTERNAL, NOTHING, Note, current, recording
@@ -89,5 +90,5 @@ def server_request(method: str, server: str | None) -> Note:
         return NOTHING
     made: dict[str, names.Value] = {names.METHOD: method}
     if server is not None:
-        made[names.SERVER] = names.label(server)
+        made[names.SERVER] = label(server)
     return Note(method, made, duration=names.OPERATION_DURATION)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ..model.plain import label
 from . import names
 from .log import Log
 from .notes import INTERNAL, Note, record
@@ -50,7 +51,7 @@ class Incarnate:
         self._of = of
         self._server = server
         self._generation = generation
-        attributes: dict[str, names.Value] = {names.SERVER: names.label(server), names.GENERATION: generation}
+        attributes: dict[str, names.Value] = {names.SERVER: label(server), names.GENERATION: generation}
         name = names.span_name("playbill.connect", server)
         self._note = Note(name, attributes, kind=INTERNAL, root=True, link=of.before)
         self._ready_at: float | None = None
@@ -73,7 +74,7 @@ class Incarnate:
         self._ready_at = trio.current_time()
         _LOG.info(
             "server %s is ready with %d tools after %.3f s",
-            names.label(self._server),
+            label(self._server),
             tools,
             self._note.seconds,
             event="ready",
@@ -101,7 +102,7 @@ class Incarnate:
         if error is None:
             _LOG.info(
                 "server %s is closed after %.3f s",
-                names.label(self._server),
+                label(self._server),
                 seconds,
                 event="closed",
                 server=self._server,
@@ -119,7 +120,7 @@ class Incarnate:
         tell = _LOG.info if kind == "session_ended" else _LOG.warning  # it is opened anew at once
         tell(
             words,
-            names.label(self._server),
+            label(self._server),
             reason,
             event=event,
             server=self._server,
@@ -150,7 +151,7 @@ def decided(server: str, lifecycle: Lifecycle, now: float) -> None:
     reason = names.safe_words(lifecycle.error or "unknown")
     tell(
         words,
-        names.label(server),
+        label(server),
         lifecycle.restarts + (lifecycle.stage == "backing_off"),
         when,
         reason,

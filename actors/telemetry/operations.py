@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..model.plain import label
 from . import names
 from .log import Log
 from .notes import INTERNAL, NOTHING, Note, current, recording
@@ -20,7 +21,7 @@ def operating(operation: str, server: str | None = None) -> Note:
     """
     if not recording():
         return NOTHING
-    attributes: dict[str, names.Value] = {} if server is None else {names.SERVER: names.label(server)}
+    attributes: dict[str, names.Value] = {} if server is None else {names.SERVER: label(server)}
     return Note(names.span_name(f"playbill.{operation}"), attributes, kind=INTERNAL)
 
 

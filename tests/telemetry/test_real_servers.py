@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.trace import SpanKind, format_span_id, format_trace_id
 from playbill.actors import Config, ServerEntry, open_host
+from playbill.actors.telemetry.notes import current
 
 from ..faulty_http.server import Web, deed, serving
 from .conftest import USER, Watch, attributes, id_of, parent_of
@@ -125,3 +127,22 @@ async def test_a_server_that_traces_too_continues_the_callers_trace(watch: Watch
         chain.append(by_id[parent])
     assert ours in chain
     assert chain[-1] is watch.span("agent")
+
+
+async def test_what_a_connection_asks_later_is_no_part_of_its_connect(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playbill.actors.edge.wire.link import Link
+    from playbill.actors.edge.wire.sdk import import_sdk
+
+    import_sdk()
+    hold, seen = Link.hold, []
+
+    async def looking(self: Any, closing: Any) -> None:
+        seen.append((trace.get_current_span(), current()))
+        await hold(self, closing)
+
+    monkeypatch.setattr(Link, "hold", looking)
+    async with open_host(Config((stdio(),))) as host:
+        await host.ready(timeout=PATIENCE)
+    assert seen == [(trace.INVALID_SPAN, None)]
