@@ -44,6 +44,8 @@ from .model.wire import WireTool
 from .natives import Natives
 from .operations import not_meant_to_run
 from .ports import Progress
+from .telemetry.calls import again, calling, finished, resolved, running
+from .telemetry.notes import Note
 
 __all__ = ["Calls", "check_call", "check_names", "refusal"]
 
@@ -113,9 +115,25 @@ class Calls:
         lens: Lens = EVERYTHING,
     ) -> Any:
         """See `Host.call`; ``shown`` and ``lens``: of the view that is called through."""
+        shown = self._published if shown is None else shown
+        with _told(wire_name, shown().catalog if catalog is None else catalog):
+            result = await self._by_wire_name(wire_name, arguments, catalog, timeout, progress, retry, shown, lens)
+            finished(result)
+            return result
+
+    async def _by_wire_name(
+        self,
+        wire_name: str,
+        arguments: Mapping[str, Any] | None,
+        catalog: Catalog | None,
+        timeout: float | None,
+        progress: Progress | None,
+        retry: int,
+        shown: Callable[[], Snapshot],
+        lens: Lens,
+    ) -> Any:
         if self._closing():
             raise HostClosed
-        shown = self._published if shown is None else shown
         snapshot = shown()
         offered = catalog if catalog is not None else snapshot.catalog
         tool = offered.tool(wire_name)
@@ -135,6 +153,7 @@ class Calls:
             if offered.profile.strict:
                 arguments = unstrict(dict(arguments or {}), native.input_schema)
             return await self._native(native, arguments or {}, timeout)
+        resolved(tool.server, tool.bare)
         self._refuse_withdrawn(tool, snapshot, offered.profile, lens)
         return await self._by_origin(
             tool.server,
@@ -252,7 +271,10 @@ class Calls:
         retry: int = 0,
     ) -> Any:
         """See `Host.call_tool`. The arguments are the server's as they are: no catalog was shown to whoever calls."""
-        return await self._by_origin(server, bare, arguments, timeout=timeout, progress=progress, retry=retry)
+        with calling(server, bare):
+            result = await self._by_origin(server, bare, arguments, timeout=timeout, progress=progress, retry=retry)
+            finished(result)
+            return result
 
     async def _by_origin(
         self,
@@ -309,6 +331,7 @@ class Calls:
                     break
                 failed = line if isinstance(outcome, Exception) else None
                 await trio.sleep(pause)
+                again(retry - left + 2)
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -378,6 +401,14 @@ class Calls:
             return await _by_deadline(tool.name, timeout, IDLE, work)
         except CallTimeout as late:
             return self._natives.late(tool, late)
+
+
+def _told(wire_name: str, offered: Catalog) -> Note:
+    """A call by wire name, for those who watch; entered in the caller's task."""
+    tool = offered.tool(wire_name)
+    if tool is None:
+        return calling(None, wire_name)
+    return running(tool.bare) if tool.server is None else calling(tool.server, tool.bare)
 
 
 def check_names(*given: object) -> None:

@@ -35,6 +35,7 @@ from .model.edits import Edit
 from .model.errors import ConfigError, PlaybillError, UnknownServer
 from .model.nearest import nearest
 from .ports import Edited, NoSites, Sites, Store
+from .telemetry import operations as telling
 
 __all__ = ["Coordinator", "Pool", "Run"]
 
@@ -316,6 +317,15 @@ class Coordinator:
         if config != state.config or config.places is not state.config.places or state.error != error:
             self._board.set_config(ConfigState(state.rev + 1, config, error))
         self._hand_over(prepared)
+        telling.in_force(
+            self._board.config.rev,
+            len(config.servers),
+            started=len(prepared.start),
+            replaced=len(prepared.replace),
+            stopped=len(prepared.stop),
+        )
+        if config.error is not None and state.error != error:
+            telling.refused(self._board.config.rev, config.error)
         self._desk.reading = None
         self._desk.known = fingerprint
 
@@ -345,6 +355,7 @@ class Coordinator:
         state = self._board.config
         if state.error != str(error):
             self._board.set_config(evolve(state, rev=state.rev + 1, error=str(error)))
+            telling.refused(self._board.config.rev, error)
 
     def _answer(self, asks: Sequence[Ask], refusals: Sequence[PlaybillError | None]) -> None:
         rev = self._board.config.rev

@@ -39,6 +39,10 @@ from .operations import Operations
 from .ports import Connect, EraMemory, Sites, Store
 from .projector import Projector, look
 from .server import ServerActor, ServerSettings
+from .telemetry.connects import decided
+from .telemetry.gauges import restarted, unwatch
+from .telemetry.gauges import watch as observe
+from .telemetry.notes import alone
 
 __all__ = ["House"]
 
@@ -153,6 +157,12 @@ class House:
     async def start(self, nursery: trio.Nursery) -> None:
         """Start both supervisors, the projector and the coordinator, which hands over the servers. A checkpoint."""
         self._nursery = nursery
+        observe(self, self.host.snapshot)
+        # What runs here is no part of what its opener is doing, nor is a restart part of what the first start was.
+        with alone():
+            await self._start(nursery)
+
+    async def _start(self, nursery: trio.Nursery) -> None:
         # Shielded: a cancelled program still closes in order, by `close`.
         await nursery.start(partial(self._pool.run, shielded=True))
         await nursery.start(partial(self._core.run, shielded=True))
@@ -275,25 +285,29 @@ class House:
             self._parked.add(state.name)
         elif state.stage == "backing_off" or state.first:
             self._parked.discard(state.name)
-        self._board.set_lifecycle(
-            state.name,
-            Lifecycle(
-                stage=state.stage,
-                generation=state.generation,
-                restarts=state.restarts,
-                # A replacement that waits for the old one's end is a first start: calls wait for it.
-                first=state.first or state.pending,
-                next_retry_at=state.next_retry_at,
-                attempt=state.attempt,
-                error=state.reason,
-                probation=state.name in self._parked and state.stage in ("starting", "running"),
-            ),
+        lifecycle = Lifecycle(
+            stage=state.stage,
+            generation=state.generation,
+            restarts=state.restarts,
+            # A replacement that waits for the old one's end is a first start: calls wait for it.
+            first=state.first or state.pending,
+            next_retry_at=state.next_retry_at,
+            attempt=state.attempt,
+            error=state.reason,
+            probation=state.name in self._parked and state.stage in ("starting", "running"),
         )
+        before = self._board.status(state.name).lifecycle
+        self._board.set_lifecycle(state.name, lifecycle)
+        if state.restarts > (0 if before is None else before.restarts):
+            restarted(state.name)
+        if before is None or before.stage != state.stage:
+            decided(state.name, lifecycle, trio.current_time())
 
     @trio.lowlevel.enable_ki_protection
     async def close(self) -> None:
         """Close in order, within the budget, whatever the servers do; shielded. A checkpoint."""
         self._closing.set()
+        unwatch(self)
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_BUDGET):
             # Side by side, so that a write that hangs does not take the servers' time; the projector is last.
             async with trio.open_nursery() as nursery:

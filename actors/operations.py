@@ -20,6 +20,7 @@ from .model.edits import Edit
 from .model.errors import HostClosed, OperationTimeout, ServerUnavailable, UnknownServer, UnknownTool
 from .model.nearest import nearest
 from .model.snapshot import Snapshot
+from .telemetry.operations import operating, taken
 
 __all__ = ["Operations"]
 
@@ -72,20 +73,25 @@ class Operations:
             OperationTimeout: it was not visible by the deadline.
             PlaybillError: it was refused; nothing changed.
         """
+        with operating(name, getattr(request, "server", None)):
+            return await self._submit(name, request, timeout)
+
+    async def _submit(self, name: str, request: Edit | Reload | Apply | Trust, timeout: float | None) -> Snapshot:
         seconds = self._timeout if timeout is None else timeout
         operation = Operation(next(self._ids), request)
-        taken: Taken | None = None
+        answer: Taken | None = None
         with trio.move_on_after(seconds):
-            taken = await self._taken(operation)
-            rev = taken.rev
+            answer = await self._taken(operation)
+            rev = answer.rev
+            taken(rev)
             # Refused or not: who is answered sees in the snapshot why (``config_error``).
             snapshot = await self._seen(lambda snapshot: snapshot.config_rev >= rev)
-            if taken.refused is not None:
-                raise copy(taken.refused)
+            if answer.refused is not None:
+                raise copy(answer.refused)
             return snapshot
-        if taken is not None and taken.refused is not None:
-            raise copy(taken.refused)
-        raise OperationTimeout(name, seconds, None if taken is None else True)
+        if answer is not None and answer.refused is not None:
+            raise copy(answer.refused)
+        raise OperationTimeout(name, seconds, None if answer is None else True)
 
     async def _taken(self, operation: Operation) -> Taken:
         while True:
@@ -94,8 +100,8 @@ class Operations:
             try:
                 ref = await self._core.up("coordinator")
                 # The deadline is the scope around us; the ask's own is only that there is one.
-                taken: Taken = await ref.ask(operation, timeout=86_400.0)
-                return taken
+                answer: Taken = await ref.ask(operation, timeout=86_400.0)
+                return answer
             except ActorDown:
                 # Nobody answered: the next incarnation finds on its desk whether it was done.
                 await trio.lowlevel.checkpoint()
@@ -123,6 +129,10 @@ class Operations:
             HostClosed: the host is closing.
             OperationTimeout: it was not visible by the deadline.
         """
+        with operating(name, server):
+            return await self._act(name, server, timeout, how)
+
+    async def _act(self, name: str, server: str, timeout: float | None, how: Callable[[str], None]) -> Snapshot:
         if self._closing():
             raise HostClosed
         entry = self.entry(server)

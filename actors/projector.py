@@ -23,6 +23,7 @@ from .model.projection import Memo, project
 from .model.seen import Seen
 from .model.snapshot import Snapshot
 from .ports import NoSites, Sites
+from .telemetry.connects import over_budget
 
 __all__ = ["Projector", "look"]
 
@@ -70,6 +71,9 @@ class Projector:
         seen = look(board, self._natives, self._budget, self._profile, before, memo)
         if seen.snapshot is not before:
             self._cell.set(seen.snapshot)
+            now, then = seen.snapshot.model, before.model
+            if now.over_budget() != then.over_budget():
+                over_budget(now.budget_warning(), now.budget, now.wanted, now.trimmed)
         board.seen = seen
         self._board.mark_projected(version)
 

@@ -22,7 +22,6 @@ Theory of operation
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -38,8 +37,7 @@ from .model.profile import Profile
 from .model.status import Report, ToolDef
 from .model.tool import prepare
 from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Loss
-
-_LOG = logging.getLogger("playbill.server")
+from .telemetry.connects import Connects, Incarnate
 
 _E = TypeVar("_E", bound=BaseException)
 
@@ -122,6 +120,7 @@ class ServerActor:
         self._board = board
         self._eras = eras
         self._settings = settings
+        self._connects = Connects()
 
     async def __call__(self, ctx: Context) -> None:
         """Run one incarnation; a checkpoint. A session that ended is opened anew in the same one.
@@ -135,7 +134,8 @@ class ServerActor:
         while True:
             incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._profile, self._closing)
             try:
-                await incarnation.run(self._connect, self._eras)
+                with self._connects.incarnate(incarnation.entry.name, ctx.generation) as told:
+                    await incarnation.run(self._connect, self._eras, told)
                 return
             except ConnectionFailed as failed:
                 incarnation.report(error=failed.reason, stderr_tail=failed.stderr_tail, needs_auth=failed.needs_auth)
@@ -145,7 +145,6 @@ class ServerActor:
                 now = trio.current_time()
                 if lost.loss.renew and now - renewed_at >= self._settings.renew_pause and not ctx.stopping.is_set():
                     # A server that was restarted has forgotten its sessions; that is no crash of what is there now.
-                    _LOG.info("server %s is connected to anew: %s", self._entry().name, lost.reason)
                     renewed_at = now
                     continue
                 if not lost.loss.needs_auth:
@@ -190,7 +189,7 @@ class _Incarnation:
         self.changed_at = trio.current_time()
         self.changed.set()
 
-    async def run(self, connect: Connect, eras: EraMemory) -> None:
+    async def run(self, connect: Connect, eras: EraMemory, told: Incarnate) -> None:
         self.report()
         patience = self.entry.connect_timeout or self.settings.connect_timeout
         opening = connect(self.entry, eras=eras, on_list_changed=self.on_list_changed)
@@ -205,6 +204,7 @@ class _Incarnation:
                         self.report(connection)
                         listing = await self._first_list(connection)
                         limit.deadline = math.inf
+                        told.ready(len(listing.tools), connection.protocol_version)
                         await self._serve(connection, listing)
                     nursery.cancel_scope.cancel()
             except* ServerLost as lost:

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 NAVIGATION = {
     "Start": ["quickstart", "embedding", "picker", "cli"],
-    "Guides": ["config", "catalog", "native-tools", "providers", "profiles", "remote", "testing"],
+    "Guides": ["config", "catalog", "native-tools", "providers", "profiles", "remote", "tracing", "testing"],
     "How it works": ["architecture", "supervision", "processes"],
     "Reference": ["reference/config", "reference/cli", "reference/api", "reference/phases"],
     "About": ["about/contributing", "about/invariants", "about/benchmarks", "about/changelog"],

@@ -22,6 +22,7 @@ import trio
 
 from .errors import ActorDown, Stuck, leaves_of, one_line, reason_of
 from .ledger import Exit
+from .log import tell
 from .mailbox import Mailbox
 from .probe import EventKind
 from .ref import Ref
@@ -80,7 +81,9 @@ class Incarnation:
                     await self.spec.body(Context(self))
                 except* Exception as group:
                     errors = leaves_of(group)
-                    log.debug("actor %r (generation %d) raised", self.spec.name, self.generation, exc_info=group)
+                    name, generation = self.spec.name, self.generation
+                    raised = "actor %r (generation %d) raised"
+                    tell(log, logging.DEBUG, raised, name, generation, error=group, actor=name, generation=generation)
             if trio.current_effective_deadline() == -math.inf:
                 # Cancelled from outside, and the body made something else of it: that is still no exit to react to.
                 await trio.lowlevel.checkpoint()

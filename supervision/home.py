@@ -16,6 +16,7 @@ import trio
 
 from .errors import Escalated, reason_of
 from .keeper import Keeper
+from .log import tell
 from .plan import Plan
 from .probe import ChildState, EventLog
 from .spec import ChildSpec
@@ -102,8 +103,9 @@ class Home:
         try:
             self._observe(state)
         except Exception as error:
-            log.error("the observer of supervisor %r raised %s", self.name, reason_of(error))
-            log.debug("the observer's traceback", exc_info=True)
+            raised = "the observer of supervisor %r raised %s"
+            tell(log, logging.ERROR, raised, self.name, reason_of(error), supervisor=self.name)
+            tell(log, logging.DEBUG, "the observer's traceback", error=error, supervisor=self.name)
 
     # The end.
 

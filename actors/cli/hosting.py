@@ -26,6 +26,12 @@ __all__ = ["opened"]
 _OURS = "playbill"
 """The logger above all of ours."""
 
+_SHOWN = {
+    *("ready", "closed", "connect_failed", "lost", "backing_off", "parked"),
+    *("config_in_force", "config_refused", "over_budget", "within_budget", "call"),
+}
+"""Records of what a verb shows in its own way."""
+
 
 @asynccontextmanager
 async def opened(source: Config | Path | None, **options: Any) -> AsyncIterator[Host]:
@@ -100,7 +106,9 @@ class _Handler(logging.Handler):
         self._said = said
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it. A message that cannot be made is told as it was given."""
+        """Say it. A message that cannot be made is told as it was given; what happens to servers is told as it is shown."""
+        if getattr(record, "event", None) in _SHOWN:
+            return
         try:
             text = record.getMessage()
         except Exception:

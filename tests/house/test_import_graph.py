@@ -186,6 +186,8 @@ PICKER_VIEW = tuple(
     for name in ("boxes", "dispatch", "outlet", "paint", "palette", "terminal", "ungroup", "view", "walker")
 )
 SDK = ("mcp", "mcp_types")
+TELEMETRY = "actors.telemetry"
+"""Imported by whatever does something worth telling, as `logging` is."""
 
 RULES = [
     # Supervision knows nothing of MCP, nor of actors that speak it.
@@ -193,6 +195,8 @@ RULES = [
     # What a JSON Schema means is asked of those who know; only a schema with references loads them.
     Rule(MODEL, others={"attrs", "jsonschema", "referencing"}),
     Rule(PORTS, ours={MODEL}, others={"attrs"}),
+    # The API alone: the SDK is the program's, and what is imported of it is imported by others first.
+    Rule(TELEMETRY, ours={MODEL, PORTS}, others={"attrs", "trio", "opentelemetry"}),
     Rule("actors.edge", ours={MODEL, PORTS}, others={"attrs", "trio", *SDK}),
     # pydantic reads signatures and writes JSON.
     Rule("actors.edge.signature", ours={MODEL}, others={"pydantic", "pydantic_core"}),
@@ -204,13 +208,16 @@ RULES = [
     ),
     Rule(
         "actors.edge.wire",
-        ours={MODEL, PORTS, "actors.edge.config"},
+        ours={MODEL, PORTS, TELEMETRY, "actors.edge.config"},
         # What the SDK is made of comes with it: pydantic checks and pydantic_core reads JSON, httpx2 is its HTTP client, its
         # streams are anyio's, and a trace goes on through a call by opentelemetry.
         others={"attrs", "trio", *SDK, "pydantic", "pydantic_core", "httpx2", "httpcore2", "anyio", "opentelemetry"},
     ),
     # The cast: they meet through values and refs, and never import one another.
-    *(Rule(name, ours={MODEL, PORTS, SUPERVISION, *MEET}, others={"trio", "attrs"}, types_only=SDK) for name in CAST),
+    *(
+        Rule(name, ours={MODEL, PORTS, TELEMETRY, SUPERVISION, *MEET}, others={"trio", "attrs"}, types_only=SDK)
+        for name in CAST
+    ),
     Rule("actors.board", ours={MODEL, SUPERVISION, PORTS, "actors.line"}, others={"trio", "attrs"}),
     Rule("actors.line", ours={MODEL, PORTS}, others={"trio", "attrs"}),
     Rule("actors.desk", ours={MODEL}, others={"attrs"}),
@@ -219,7 +226,9 @@ RULES = [
     # The house joins everything.
     *(
         Rule(
-            name, ours={MODEL, PORTS, SUPERVISION, "actors.edge", *MEET, *CAST, *HOUSE}, others={"trio", "attrs", *SDK}
+            name,
+            ours={MODEL, PORTS, TELEMETRY, SUPERVISION, "actors.edge", *MEET, *CAST, *HOUSE},
+            others={"trio", "attrs", *SDK},
         )
         for name in HOUSE
     ),
@@ -381,6 +390,8 @@ def _imports(module: str, source: str) -> list[Import]:
         ("playbill.actors.picker.reducer", "from ..edge.wire import y"),
         ("playbill.actors.picker.view", "from ..host import Host"),
         ("playbill.supervision.x", "from ..actors.model.config import Config"),
+        ("playbill.supervision.x", "from opentelemetry import trace"),
+        ("playbill.actors.telemetry.x", "from ..board import Board"),
         ("playbill.supervision.x", "try:\n    import mcp\nexcept ImportError:\n    pass"),
         ("playbill.actors.host", "from actors.model.config import Config"),
     ],

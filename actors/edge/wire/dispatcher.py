@@ -49,6 +49,8 @@ from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 
+from ...telemetry.names import REQUEST_ID
+from ...telemetry.notes import current
 from .inbound import InboundContext
 from .lines import DEFAULT_MAX_LINE, LineSplitter
 from .outbox import MAX_OUTBOX, Outbox
@@ -208,6 +210,8 @@ class PipeDispatcher:
 
     async def _request(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions) -> dict[str, Any]:
         wire_id, key = self._identify(opts)
+        if (note := current()) is not None:
+            note.put(REQUEST_ID, str(wire_id))
         call = Call(opts.get("on_progress"))
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": wire_id, "method": method}
         if params := self._with_meta(params, None if call.on_progress is None else wire_id):

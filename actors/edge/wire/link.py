@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -32,6 +31,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...model.status import ToolDef
 from ...ports import RETRY_AFTER, ConnectionLost, Era, ListFailed, Listing, Loss, Progress
+from ...telemetry.log import Log
+from . import noted
 from .listing import Tap, explain_validation, list_all
 from .negotiate import ProbeLost, negotiate
 from .remote.failures import HttpFailed
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Link", "open_link"]
 
-_LOG = logging.getLogger("playbill.edge")
+_LOG = Log("playbill.edge")
 
 LOSS_SECONDS = 1.0
 """Within which the reason of a loss is known after its first sign."""
@@ -147,6 +148,7 @@ class Link:
             ConnectionLost: the connection ended before the answer.
         """
         await self._refuse_when_lost()
+        noted.goes_over(self._wire, self.protocol_version)
         request = CallToolRequest(params=CallToolRequestParams(name=bare, arguments=dict(arguments)))
         try:
             result = await self._session.send_request(
@@ -154,6 +156,7 @@ class Link:
             )
         except MCPError as error:
             await self._raise_when_lost(error)
+            noted.refused(error)
             if isinstance(error, HttpFailed):
                 later = _later(error)
                 if later is None and error.meaning is not None and error.meaning.status in FOR_NOW:
@@ -161,10 +164,13 @@ class Link:
                 return self._error(f"The call failed: {_said(error)}", later)
             return self._error(f"The server refused the call: {_said(error)}")
         except ValidationError as error:
+            noted.failed("invalid_result")
             return self._error(f"The server answered with an invalid result: {explain_validation(error)}")
         except ValueError as error:
+            noted.failed("unreadable")
             return self._error(f"The call could not be sent, or its answer not be read: {error}")
         if isinstance(result, InputRequiredResult):
+            noted.failed("input_required")
             asked = ", ".join(sorted(result.input_requests or ())) or "more input"
             return self._error(f"The tool asks for input that this host cannot give ({asked}); nothing was done.")
         return result
@@ -275,9 +281,12 @@ async def open_link(
         if isinstance(message, ToolListChangedNotification):
             notified()
 
+    def agreed() -> str | None:
+        return session.protocol_version if era is not None else None
+
     refused: Refused | None = None
     raised: BaseException | None = None
-    tap = Tap(wire.dispatcher(notified), wire.dispatcher_ended)
+    tap = Tap(wire.dispatcher(notified), wire.dispatcher_ended, lambda: noted.goes_over(wire, agreed()))
     async with ClientSession(dispatcher=tap, message_handler=on_message, client_info=_client_info()) as session:
         try:
             era = await negotiate(session, known, probe_seconds)

@@ -26,12 +26,16 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import define, field
 from mcp.shared.dispatcher import CallOptions, Dispatcher, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.exceptions import MCPError
 from mcp_types import ListToolsResult, PaginatedRequestParams
 from mcp_types import methods as sdk_methods
 from pydantic import ValidationError
 
 from ...model.status import ToolDef
 from ...ports import Listing
+from ...telemetry.calls import server_request
+from ...telemetry.log import about, whom
+from .noted import refused
 from .wire import one_line
 
 if TYPE_CHECKING:
@@ -48,6 +52,9 @@ MAX_TOOLS = 10_000
 
 MAX_PROBLEMS = 100
 """Problem lines of one list; of those beyond only the number is said."""
+
+_NOTED = frozenset({"initialize", "server/discover", "tools/list"})
+"""Requests of our own that are told as spans; a call is noted where it is made, and a ping is nothing to tell."""
 
 SLICE = 100
 """Tools validated, converted and judged at a time, before others may run."""
@@ -91,11 +98,16 @@ class Tap:
     Args:
         inner: does the work.
         on_ended: called once, when ``run`` of the inner one is over.
+        noted: called within a request that is noted, to say over which wire it goes.
     """
 
-    def __init__(self, inner: Dispatcher[Any], on_ended: Callable[[], None]) -> None:
+    def __init__(
+        self, inner: Dispatcher[Any], on_ended: Callable[[], None], noted: Callable[[], None] = lambda: None
+    ) -> None:
         self._inner = inner
         self._on_ended = on_ended
+        self._noted = noted
+        self._whom = whom()
         self.notify = inner.notify
 
     async def send_raw_request(
@@ -104,15 +116,27 @@ class Tap:
         """As the inner one's; a page of tools that `list_all` waits for comes out sifted, and in slices."""
         page = _awaited.get() if method == "tools/list" else None
         if page is None:
-            return await self._inner.send_raw_request(method, params, opts)
+            return await self._send(method, params, opts)
         if page.frame is None:
-            raw = await self._inner.send_raw_request(method, params, opts)
+            raw = await self._send(method, params, opts)
             if not isinstance(raw.get("tools"), list):
                 return raw  # no list of tools at all: the session's validation says so
             page.frame = _frame(raw, page)
         else:
             await trio.lowlevel.checkpoint()
         return _sift(page, page.frame)
+
+    async def _send(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None) -> dict[str, Any]:
+        with about(self._whom):  # the caller's task may be anybody's
+            if method not in _NOTED:
+                return await self._inner.send_raw_request(method, params, opts)
+            with server_request(method, None if self._whom is None else self._whom.server):
+                self._noted()
+                try:
+                    return await self._inner.send_raw_request(method, params, opts)
+                except MCPError as error:
+                    refused(error)
+                    raise
 
     async def run(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import re
 from collections import deque
@@ -14,6 +13,8 @@ from mcp.shared.dispatcher import ProgressFnT, coerce_request_id
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData
 from pydantic_core import from_json, to_json
+
+from ...telemetry.log import Log
 
 __all__ = [
     "CLOSED",
@@ -29,7 +30,7 @@ __all__ = [
     "meant_for",
 ]
 
-LOG = logging.getLogger("playbill.edge")
+LOG = Log("playbill.edge")
 
 MAX_PROGRESS = 256
 """Progress notifications waiting for one caller; beyond, the oldest is dropped."""

@@ -39,7 +39,7 @@ def import_sdk() -> None:
     if _MODULES[-1] in sys.modules:
         return
     # The SDK logs tracebacks of what is reported here as a reason; with no logging set up, Python would print them.
-    for name in ("mcp", "client", "playbill"):
+    for name in ("mcp", "client"):
         logging.getLogger(name).addHandler(logging.NullHandler())
     for name in _MODULES:
         importlib.import_module(name)

@@ -26,8 +26,12 @@ import trio
 from attrs import evolve, frozen
 
 from ...model.config import ServerEntry
+from ...model.diff import transport_kind
 from ...model.errors import PlaybillError
 from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
+from ...telemetry.log import About, about
+from ...telemetry.names import peer_of
+from ...telemetry.notes import alone, current
 from .lines import DEFAULT_MAX_LINE
 from .sdk import load_sdk
 from .spawn import SpawnFailed
@@ -175,6 +179,10 @@ class _Backstage:
 
     async def run(self) -> None:
         """Open, hold, close. Raises nothing."""
+        with about(About(self._entry.name, lambda text: self._scrub(text))):
+            await self._run()
+
+    async def _run(self) -> None:
         with trio.CancelScope(shield=True), self._scope:
             errors: list[Exception] = []
             try:
@@ -246,6 +254,9 @@ class _Backstage:
         )
         async with wire_manager as wire:
             self._wire = wire
+            wire.peer = peer_of(transport_kind(self._entry), launch.url)
+            if (note := current()) is not None:
+                note.update(wire.peer)
             await load_sdk()
             from .link import open_link
 
@@ -257,7 +268,8 @@ class _Backstage:
                     self._failure = None  # of a first attempt
                     wire.graceful = True
                     self._word.set()
-                    await link.hold(self._closing)
+                    with alone():  # what is asked from here on is no part of the connect
+                        await link.hold(self._closing)
             except Refused as refused:
                 if refused.died_of_probe:
                     return "legacy"

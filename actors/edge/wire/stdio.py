@@ -10,7 +10,6 @@ waited for 0.25 s. All pending calls are settled when that is over, in one step.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from ...telemetry.log import Log
 from .process import OwnedProcess, ServerProcess, Stuck
 from .spawn import Handover, spawn
 from .stderr import StderrTail
@@ -178,7 +178,7 @@ async def open_stdio(
             try:
                 await process.stop(grace=wire.graceful)
             except Stuck as stuck:
-                logging.getLogger("playbill.edge").warning("%s", stuck)
+                Log("playbill.edge").warning("%s", stuck, event="stuck")
             finally:
                 helpers.cancel()
                 process.close_pipes()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import signal
 import socket
@@ -30,11 +29,12 @@ from pathlib import Path
 
 import trio
 
+from ...telemetry.log import Log
 from .spawn import Watching
 
 __all__ = ["Warden", "open_warden"]
 
-_LOG = logging.getLogger("playbill.edge")
+_LOG = Log("playbill.edge")
 
 HANGS_AFTER = 10.0
 """Seconds without a sign of a watcher after which it is taken for hung; the word of any of its reapers is one."""

@@ -71,6 +71,7 @@ class Wire:
         legacy_only: it can only be shaken hands with in the way of before 2026-07-28.
         not_streamable: its peer may be one of the older HTTP transport.
         graceful: whether leaving it gives a process the time to end by itself.
+        peer: how and where the server is reached, as attributes of what is noted (`names.peer_of`).
     """
 
     pid: int | None = None
@@ -84,6 +85,7 @@ class Wire:
         self.legacy_only = False
         self.not_streamable = False
         self.graceful = False
+        self.peer: Mapping[str, str | int | float | bool] = {}
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
         """Make the dispatcher, once; not before the SDK is imported.
@@ -98,6 +100,11 @@ class Wire:
         if not self.lost.is_set():
             self.reason = one_line(self.scrub(reason))
             self.lost.set()
+
+    @property
+    def session_id(self) -> str | None:
+        """The id that a server over HTTP gave this session, or None."""
+        return None
 
     def idle_since(self) -> float | None:
         """The trio clock time since which nothing was heard, and nobody waits; None when it notices its end by itself."""

@@ -44,6 +44,8 @@ from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 
+from ....telemetry.names import REQUEST_ID
+from ....telemetry.notes import current
 from ..inbound import InboundContext
 from ..rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite
 
@@ -235,6 +237,11 @@ class Conversation(ABC):
             self.shut()
 
     @property
+    def session_id(self) -> str | None:
+        """The id that the server gave this session, or None."""
+        return None
+
+    @property
     def busy(self) -> bool:
         """Whether somebody waits for an answer."""
         return any(exchange.method != "subscriptions/listen" for exchange in self._pending.values())
@@ -243,6 +250,8 @@ class Conversation(ABC):
 
     async def _request(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions) -> dict[str, Any]:
         wire_id, key = self._identify(opts)
+        if (note := current()) is not None:
+            note.put(REQUEST_ID, str(wire_id))
         call = Call(opts.get("on_progress"))
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": wire_id, "method": method}
         if params := _with_meta(params, None if call.on_progress is None else wire_id):

@@ -8,13 +8,13 @@ Which transport: the one that the entry's type says. Without a type it is stream
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
+from ....telemetry.log import Log
 from ..sdk import load_sdk
 from ..wire import HttpRefused, Launch, Wire
 from .clients import open_clients
@@ -107,4 +107,5 @@ async def _take_leave(endpoint: object, clients: object) -> None:
     try:
         await endpoint.delete(clients.control)
     except httpx2.RequestError as error:
-        logging.getLogger("playbill.edge").info("the session could not be ended: %s", type(error).__name__)
+        kind = type(error).__name__
+        Log("playbill.edge").info("the session could not be ended: %s", kind, event="session_left", error_type=kind)

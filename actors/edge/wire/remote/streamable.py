@@ -88,6 +88,11 @@ class StreamableHttp(Conversation):
     def _stamp(self, method: str, headers: Mapping[str, str]) -> None:
         self._endpoint.stamp(method, headers)
 
+    @property
+    def session_id(self) -> str | None:
+        """As `Conversation.session_id`."""
+        return self._endpoint.session
+
     def _tells_of_cancelling(self) -> bool:
         return not self._endpoint.modern
 

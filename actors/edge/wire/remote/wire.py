@@ -54,6 +54,11 @@ class RemoteWire(Wire):
     def dispatcher_ended(self) -> None:
         """Nothing: it ends when the connection was lost, which is known better, or when we close it."""
 
+    @property
+    def session_id(self) -> str | None:
+        """As `Wire.session_id`."""
+        return None if self._conversation is None else self._conversation.session_id
+
     def idle_since(self) -> float | None:
         """As `Wire.idle_since`."""
         if self._conversation is None or self._conversation.busy:
