@@ -320,6 +320,7 @@ def chaos(*, options: ChaosOptions = _CHAOS) -> int:
         replay=options.replay,
         keep=options.keep,
         wire=options.wire,
+        http=options.http,
         jobs=options.jobs,
         as_json=options.json,
     )
