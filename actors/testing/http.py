@@ -22,6 +22,7 @@ import trio
 
 from ..edge.wire.sdk import import_sdk
 from ..edge.wire.session import make_connect
+from ..edge.wire.transports import open_wire
 from ..edge.wire.wire import HttpRefused, Refused, Wire
 from ..model.config import ServerEntry
 from ..ports import Connection, EraMemory, Opening
@@ -183,8 +184,6 @@ async def _open(
     """As `transports.open_wire`, to a scripted server."""
     import httpx2
 
-    from ..edge.wire.remote.opening import open_remote
-
     owner, server, number = opening.owner, opening.server, opening.number
     script = owner.servers.scripts.get(server)
     if script is None:
@@ -202,7 +201,7 @@ async def _open(
 
     with owner.servers.life(server):
         async with (
-            open_remote(launch, scrub, older=older, max_message=max_line, transport=Transport) as wire,
+            open_wire(entry, launch, scrub, max_line=max_line, older=older, network=Transport) as wire,
             trio.open_nursery() as nursery,
         ):
 
