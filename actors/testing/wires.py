@@ -255,7 +255,7 @@ class _WireOpening:
 class Noted:
     """A connection whose listings are noted."""
 
-    def __init__(self, owner: FaultyWires, server: str, number: int, inner: Connection) -> None:
+    def __init__(self, owner: Delivery, server: str, number: int, inner: Connection) -> None:
         self._owner = owner
         self._server = server
         self._number = number
