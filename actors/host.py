@@ -250,6 +250,8 @@ class Host:
         cwd: str | None = None,
         url: str | None = None,
         headers: Mapping[str, str] | None = None,
+        headers_helper: str | None = None,
+        type: str | None = None,
         replace: bool = False,
         timeout: float | None = None,
     ) -> Snapshot:
@@ -259,11 +261,14 @@ class Host:
             name: its key; any characters.
             command, args, env, cwd: how to start it over stdio; ``${VAR}`` is expanded at every start.
             url, headers: or where it is.
+            headers_helper: a command line that prints more headers of it, as JSON, for each connection; or None.
+            type: ``http`` or ``sse``; None: found out.
             replace: whether an entry of that name may be there already.
             timeout: seconds.
 
         Raises:
-            ConfigError: neither or both of command and url; or the file cannot be read, and nothing was written.
+            ConfigError: neither or both of command and url, or what does not fit it; or the file cannot be read, and nothing
+                was written.
             ServerExists: the name is there and ``replace`` is False.
             WriteFailed: the file could not be written.
         """
@@ -275,6 +280,11 @@ class Host:
             raise ConfigError(f"server {name!r} needs a command or a url", file=file)
         if command and url:
             raise ConfigError(f"server {name!r} has a command or a url, not both", file=file)
+        if command and headers_helper:
+            raise ConfigError(f"server {name!r} has a command, and gets no headers", file=file)
+        if type not in (None, *(("http", "sse") if url else ("stdio",))):
+            expected = "http or sse" if url else "stdio"
+            raise ConfigError(f"server {name!r}: expected the type {expected}, found {type!r}", file=file)
         entry = ServerEntry(
             name,
             command=command,
@@ -283,6 +293,8 @@ class Host:
             cwd=cwd,
             url=url,
             headers=dict(headers or {}),
+            headers_helper=headers_helper,
+            type=type,
             source=file,
         )
         return await self._operations.submit("plugin_add", AddServer(entry, replace), timeout)

@@ -13,6 +13,7 @@ import trio
 from attrs import frozen
 
 from .model.errors import ServerDied, ServerUnavailable
+from .model.phase import predicate
 from .ports import Connection, ConnectionLost, Progress
 
 __all__ = ["Line", "Stop"]
@@ -72,7 +73,7 @@ class Line:
                 raise ServerUnavailable(self.server, self.closing) from None
             loss = self.connection.loss
             if loss is not None and loss.needs_auth:
-                raise ServerUnavailable(self.server, f"it needs a login: {lost.reason}") from None
+                raise ServerUnavailable(self.server, f"it {predicate('needs_auth')}: {lost.reason}") from None
             self.lost = True
             raise ServerDied(self.server, lost.reason) from None
         finally:

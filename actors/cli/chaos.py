@@ -38,6 +38,7 @@ def chaos(
     replay: str | None,
     keep: str | None,
     wire: bool | None,
+    http: bool,
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -49,7 +50,8 @@ def chaos(
         pairwise: play the systematic plans instead.
         replay: play the plan in this file instead.
         keep: a folder in which a failure is stored, or None.
-        wire: play on the wire, or not; None: every fourth seed and, of the systematic plans, both.
+        wire: play on the wire, or neither there nor over HTTP; None: by the seed and, of the systematic plans, at all levels.
+        http: play over HTTP.
         jobs: processes side by side.
         as_json: print JSON.
 
@@ -61,16 +63,18 @@ def chaos(
     plans: Iterator[Plan]
     if replay is not None:
         plans = iter([_load(replay)])
+    elif wire is not None and http:
+        raise CliError(Exit.USAGE, "--http and --wire say two different levels; give one")
     elif wire and not wire_is_possible():
         raise CliError(Exit.USAGE, "--wire needs pipes that trio can wait for, which this platform has not")
     elif pairwise:
-        both: tuple[Level, ...] = ("connection", "wire") if wire_is_possible() else ("connection",)
-        levels = both if wire is None else both[1:] if wire else both[:1]
-        plans = chain.from_iterable(systematic(level) for level in levels)
+        every: tuple[Level, ...] = ("connection", "wire", "http") if wire_is_possible() else ("connection", "http")
+        asked = _asked(wire, http)
+        plans = chain.from_iterable(systematic(level) for level in (every if asked is None else (asked,)))
     else:
         first = seed or 0
         drawn = range(first, first + (seeds or (100 if seed is None else 1)))
-        plans = (draw(each, level_of(each) if wire is None else "wire" if wire else "connection") for each in drawn)
+        plans = (draw(each, _asked(wire, http) or level_of(each)) for each in drawn)
     failed: Judged | None = None
     count = 0
     for judged in _examined(plans, jobs):
@@ -100,6 +104,10 @@ def chaos(
     else:
         print(report(least, file=file))
     return EXITS[least.kind]
+
+
+def _asked(wire: bool | None, http: bool) -> Level | None:
+    return "http" if http else None if wire is None else "wire" if wire else "connection"
 
 
 def _load(file: str) -> Plan:

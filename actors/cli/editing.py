@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from ..edge.config.entry import entry_json, read_entry
 from ..edge.config.jsonc_walk import show_path
 from ..edge.config.scopes import ScopedStore
@@ -39,6 +41,8 @@ def add_server(
     *,
     url: str | None,
     header: Sequence[str],
+    headers_helper: str | None,
+    kind: str | None,
     env: Sequence[str],
     cwd: str | None,
     replace: bool,
@@ -50,6 +54,7 @@ def add_server(
         name: its key.
         command: the program and its arguments; empty for a remote server.
         url, header: of a remote server; headers as ``KEY: VALUE``.
+        headers_helper, kind: of one too: a command that prints more headers; ``http`` or ``sse``.
         env, cwd: of a program; variables as ``KEY=VALUE``.
         replace: whether there may be one of that name.
         options: which file, and how to tell.
@@ -59,6 +64,12 @@ def add_server(
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
     entry = _entry(name, command, url, header, env, cwd)
+    if headers_helper is not None or kind is not None:
+        if url is None:
+            raise CliError(Exit.USAGE, "--headers-helper and --type are for a server with a --url")
+        if headers_helper is not None and not headers_helper.strip():
+            raise CliError(Exit.USAGE, "--headers-helper takes a command line")
+        entry = evolve(entry, headers_helper=headers_helper, type=kind)
     store = open_store(options.config, options.scope, options.timeout)
     before = {path for path in store.watched() if os.path.lexists(path)}
     there = _read(store)

@@ -223,7 +223,8 @@ class ChaosOptions(SaidOptions):
     wire: Annotated[
         bool | None,
         Parameter(
-            help="Play all of it over bytes on pipes, or none (every fourth seed; of the systematic plans, both)."
+            help="Play all of it over bytes on pipes, or none, nor over HTTP (by the seed; systematic plans: at each level)."
         ),
     ] = None
+    http: Annotated[bool, Parameter(negative="", show_default=False, help="Play all of it over HTTP.")] = False
     jobs: Annotated[int, Parameter(validator=_count, help="Processes side by side.")] = 1

@@ -212,6 +212,12 @@ def add(
     header: Annotated[
         list[str] | None, Parameter(negative="", help="A header for it, 'KEY: VALUE'; as often as needed.")
     ] = None,
+    headers_helper: Annotated[
+        str | None, Parameter(help="A command line that prints more headers for it, as JSON, at each connection.")
+    ] = None,
+    type: Annotated[
+        Literal["http", "sse"] | None, Parameter(help="How a remote server is spoken to (without it: found out).")
+    ] = None,
     env: Annotated[
         list[str] | None, Parameter(negative="", help="A variable for the command, KEY=VALUE; as often as needed.")
     ] = None,
@@ -228,7 +234,16 @@ def add(
     from .editing import add_server
 
     return add_server(
-        name, command, url=url, header=header or (), env=env or (), cwd=cwd, replace=replace, options=options
+        name,
+        command,
+        url=url,
+        header=header or (),
+        headers_helper=headers_helper,
+        kind=type,
+        env=env or (),
+        cwd=cwd,
+        replace=replace,
+        options=options,
     )
 
 
@@ -320,6 +335,7 @@ def chaos(*, options: ChaosOptions = _CHAOS) -> int:
         replay=options.replay,
         keep=options.keep,
         wire=options.wire,
+        http=options.http,
         jobs=options.jobs,
         as_json=options.json,
     )

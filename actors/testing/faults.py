@@ -1,8 +1,8 @@
 """Faults as values: what goes wrong, where, with whom and from when on; and which of them make sense, as tables.
 
-There is a table for each level that faults are delivered at: that of whole connections, where an answer is a value, and the
-wire, where it is bytes on a pipe. A fault's ``repr`` pastes back as the same fault, so that a plan that was drawn, shrunk or
-reported is a literal.
+There is a table for each level that faults are delivered at: that of whole connections, where an answer is a value; the wire,
+where it is bytes on a pipe; and HTTP, where it is a response. A fault's ``repr`` pastes back as the same fault, so that a plan
+that was drawn, shrunk or reported is a literal.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ __all__ = [
     "ARGS",
     "BYTES",
     "CORE",
+    "HTTP_ARGS",
+    "HTTP_VALID",
     "NOISE",
     "SPONTANEOUS",
     "VALID",
@@ -27,10 +29,11 @@ __all__ = [
     "all_pairs",
     "args",
     "check",
+    "valid",
 ]
 
-Level = Literal["connection", "wire"]
-"""Where the faults of servers are delivered: in place of whole connections, or in the bytes below a session."""
+Level = Literal["connection", "wire", "http"]
+"""Where the faults of servers are delivered: in place of whole connections, in the bytes below a session, or in HTTP."""
 
 CORE = ("coordinator", "projector", "mailbox")
 """The sites in the host's own core actors: a fault there names no server."""
@@ -118,6 +121,54 @@ WIRE_ARGS: dict[str, tuple[float, ...]] = {
 }
 """Kind → the arguments that are drawn for it on the wire; 0 for a kind that has none."""
 
+_BREAKS = ("reset", "closed", "crash", "down", "flaky")
+_ANSWERS = (
+    *(*_BREAKS, "cut", "hang", "stall", "latency", "jitter", "slice", "bandwidth"),
+    *("status", "throttled", "unauthorized", "forbidden", "session_lost", "redirect", "accepted", "html"),
+    *("garbage_frame", "long_frame", "duplicate_frame", "cut_stream", "end_stream"),
+)
+
+HTTP_VALID: dict[str, tuple[str, ...]] = {
+    "connect": ("refused", "flaky", "reset", "hang", "latency", "jitter"),
+    "handshake": _ANSWERS,
+    "list": (*_ANSWERS, "huge_listing"),
+    "call_after": (*_BREAKS, "hang", "latency", "jitter"),
+    "call_reply": _ANSWERS,
+    "list_changed": VALID["list_changed"],
+    "idle": ("crash", "down", "reset", "session_lost", "cut_stream", "end_stream"),
+    "close": ("reset", "hang", "latency", "status"),
+    **{site: VALID[site] for site in CORE},
+}
+"""The same over HTTP. There ``connect`` is the connection that a request is sent on, ``close`` the end of a session (DELETE).
+
+Nobody listens (``flaky``: ``arg`` times); the connection is reset, or closed without an answer; the server ends and is there
+again at once, without its sessions, or after ``arg`` seconds (``down``); the body breaks off; nothing comes before the headers
+(``hang``), or after those of an event stream (``stall``); the answer is late, or comes ``arg`` bytes a millisecond or a second;
+it is status ``arg``, 503 with ``arg`` as its Retry-After, 401, 403 with a challenge, 404 as the session is forgotten, 202, a
+redirect to another host; it is a page; it cannot be read, is too long, comes twice; its event stream breaks off, or ends, too
+early.
+"""
+
+HTTP_ARGS: dict[str, tuple[float, ...]] = {
+    **{kind: ARGS[kind] for kind in ("flaky", "latency", "jitter", "huge_listing")},
+    "slice": (1, 7, 64),
+    "bandwidth": (20, 400),
+    "status": (500, 400, 502),
+    "throttled": (1, 7),
+    "down": (0.3, 3.0),
+}
+"""Kind → the arguments that are drawn for it over HTTP; 0 for a kind that has none."""
+
+_TABLES: dict[Level, tuple[dict[str, tuple[str, ...]], dict[str, tuple[float, ...]]]] = {
+    "connection": (VALID, ARGS),
+    "wire": (WIRE_VALID, WIRE_ARGS),
+    "http": (HTTP_VALID, HTTP_ARGS),
+}
+_SOMEWHERE = {
+    site: tuple(dict.fromkeys(kind for table, _ in _TABLES.values() for kind in table.get(site, ()))) for site in VALID
+}
+_WHERE: dict[Level, str] = {"connection": "with whole connections", "wire": "on the wire", "http": "over HTTP"}
+
 CORE_ARGS: dict[str, tuple[float, ...]] = {"flaky": (2, 3), "latency": (0.02, 0.3), "stalled_mailbox": (0.05, 0.5)}
 """The same in the core actors: they are ours, and are never asked to bear a hang."""
 
@@ -149,10 +200,10 @@ class Fault:
     arg: float = 0.0
 
     def __attrs_post_init__(self) -> None:
-        # Those of the wire are all; which of them make sense at another level, `check` knows.
-        if self.kind not in WIRE_VALID[self.site]:
+        # Which of them make sense at which level, `check` knows.
+        if self.kind not in _SOMEWHERE[self.site]:
             raise ValueError(
-                f"{self.kind!r} makes no sense at {self.site!r}; there: {', '.join(WIRE_VALID[self.site])}"
+                f"{self.kind!r} makes no sense at {self.site!r}; there: {', '.join(_SOMEWHERE[self.site])}"
             )
         if (self.site in CORE) != (self.server == ""):
             raise ValueError(f"a fault at {self.site!r} names {'no' if self.site in CORE else 'a'} server")
@@ -181,13 +232,12 @@ class FaultPlan:
 
 def all_pairs(level: Level = "connection") -> tuple[tuple[str, str], ...]:
     """Every (site, kind) that makes sense at a level."""
-    return tuple((site, kind) for site, kinds in _valid(level).items() for kind in kinds)
+    return tuple((site, kind) for site, kinds in valid(level).items() for kind in kinds)
 
 
 def args(site: str, kind: str, level: Level = "connection") -> tuple[float, ...]:
     """The arguments that are drawn for a kind at a site; 0 alone when it has none."""
-    table = CORE_ARGS if site in CORE else WIRE_ARGS if level == "wire" else ARGS
-    return table.get(kind, (0.0,))
+    return (CORE_ARGS if site in CORE else _TABLES[level][1]).get(kind, (0.0,))
 
 
 def check(fault: Fault, level: Level) -> None:
@@ -196,13 +246,21 @@ def check(fault: Fault, level: Level) -> None:
     Raises:
         ValueError: it cannot.
     """
-    kinds = _valid(level)[fault.site]
+    kinds = valid(level).get(fault.site, ())
     if fault.kind not in kinds:
-        where = "" if fault.kind not in WIRE_VALID[fault.site] else ", except on the wire"
-        raise ValueError(f"{fault.kind!r} makes no sense at {fault.site!r}{where}; there: {', '.join(kinds)}")
+        others = [_WHERE[other] for other, (table, _) in _TABLES.items() if fault.kind in table.get(fault.site, ())]
+        there = ", ".join(kinds) or "nothing can go wrong at this level"
+        raise ValueError(
+            f"{fault.kind!r} makes no sense at {fault.site!r}, except {' and '.join(others)}; there: {there}"
+        )
 
 
-def _valid(level: Level) -> dict[str, tuple[str, ...]]:
-    if level not in ("connection", "wire"):
-        raise ValueError(f"no such level: {level!r}; there are connection and wire")
-    return WIRE_VALID if level == "wire" else VALID
+def valid(level: Level) -> dict[str, tuple[str, ...]]:
+    """Site → the kinds that make sense there, at a level.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    if level not in _TABLES:
+        raise ValueError(f"no such level: {level!r}; there are {', '.join(_TABLES)}")
+    return _TABLES[level][0]

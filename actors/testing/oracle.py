@@ -15,7 +15,7 @@ Theory of operation
     9 after closing nothing is left, and it took no longer than it may
     0 restarts: when each one comes, and when a server is parked (`restarts`, a model of its own)
 
-    What holds on the wire only is in `spoiled`.
+    What holds on the wire only is in `spoiled`, what holds over HTTP only in `http_rules`.
 
     A violation of kind ``liveness`` is something that did not come to its end; all others are of kind ``correctness``.
 """
@@ -30,6 +30,7 @@ from typing import Literal
 from attrs import frozen
 
 from .history import REFUSED, Asked, Called, History
+from .http_rules import ANEW, REFUSALS, UNLIKE, misled
 from .play import is_ours
 from .restarts import restart_times
 from .spoiled import unanswered
@@ -128,6 +129,8 @@ def _calls(history: History) -> Iterator[Violation]:
     yield from _exact_calls(history)
     for text in unanswered(history):
         yield _wrong(1, text)
+    for text in misled(history):
+        yield _wrong(1, text)
     yield from _refusals(history)
 
 
@@ -140,7 +143,7 @@ def _outcome(history: History, call: Called, who: str) -> Iterator[Violation]:
             yield _wrong(1, f"{who} timed out at {call.end}, not at its deadline {call.at + call.op.timeout}")
     elif call.outcome == REFUSED:
         # Only an answer whose bytes were spoiled cannot be read, and then that is said.
-        spoiled = {"garbage_frame", "long_frame"}
+        spoiled = {"garbage_frame", "long_frame", *REFUSALS}
         if not any(fault.server == call.op.server and fault.kind in spoiled for fault in history.plan.faults):
             yield _wrong(1, f"{who} was answered by an error that nobody made: {call.detail}")
     elif call.outcome != "cancelled" and not is_ours(call.outcome):
@@ -185,7 +188,7 @@ def _refusals(history: History) -> Iterator[Violation]:
     plan = history.plan
     revived = {op.server for op in plan.work if op.what == "revive"}
     for server in plan.servers:
-        if server.name in plan.disturbed() | revived:
+        if server.name in plan.disturbed() | revived | _struck(history, ANEW):
             continue
         for begin, end in _downs(history, server.name):
             for call in history.calls:
@@ -196,6 +199,13 @@ def _refusals(history: History) -> Iterator[Violation]:
                         f"call {call.number} to {server.name}, which had died at {begin:g}, ended {call.end - call.at:g} s "
                         f"after it began with {call.outcome}",
                     )
+
+
+def _struck(history: History, kinds: frozenset[str]) -> frozenset[str]:
+    """The servers that have a fault of these kinds, of a run over HTTP."""
+    if history.plan.level != "http":
+        return frozenset()
+    return frozenset(fault.server for fault in history.plan.faults if fault.kind in kinds)
 
 
 def _downs(history: History, server: str) -> Iterator[tuple[float, float]]:
@@ -379,6 +389,9 @@ def _processes(history: History) -> Iterator[Violation]:
     for name, most in history.most_at_once.items():
         if most > 1:
             yield _wrong(9, f"{most} copies of {name} were alive at one time")
+    for note in history.notes:
+        if note.what == "open":
+            yield _wrong(9, f"a response of {note.server} was left open when connection {note.connection} to it ended")
     for name, copies in history.left.items():
         yield _wrong(9, f"{copies} copies of {name} are alive after the host closed")
     if history.close_began is not None and history.closed is not None:
@@ -429,7 +442,8 @@ def restarts(history: History) -> Iterator[Violation]:
     """The rules of restarting, against the model in `restarts.py`."""
     plan = history.plan
     for server in plan.servers:
-        if server.name in plan.disturbed() or any(op.server == server.name and op.what == "revive" for op in plan.work):
+        revived = any(op.server == server.name and op.what == "revive" for op in plan.work)
+        if revived or server.name in plan.disturbed() | _struck(history, UNLIKE):
             continue
         for text in restart_times(plan, history.of(server.name), until=plan.heal_at):
             yield _wrong(0, f"{server.name}: {text}")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from attrs import evolve, field, frozen
 
 from ...supervision import Backoff, Intensity
-from .faults import CORE, VALID, WIRE_VALID, Fault, FaultPlan, Level, all_pairs, args, check
+from .faults import CORE, Fault, FaultPlan, Level, all_pairs, args, check, valid
 
 __all__ = ["DISTURBING", "Op", "Plan", "ServerPlan", "doubles", "draw", "singles"]
 
@@ -41,7 +41,7 @@ class ServerPlan:
         tools: how many tools it has: ``t0``, ``t1``, …
         connect: seconds from its start to the handshake.
         call: seconds one call takes.
-        modern: it knows ``server/discover``; matters only on the wire.
+        modern: it knows ``server/discover``; matters only on the wire and over HTTP.
     """
 
     name: str
@@ -157,8 +157,8 @@ def draw(seed: int, level: Level = "connection") -> Plan:
         seed: any number.
         level: where the faults of servers are delivered.
     """
-    wire = level == "wire"
-    rng = random.Random(f"playbill {'wire ' if wire else ''}plan {seed}")
+    below = level != "connection"
+    rng = random.Random(f"playbill {f'{level} ' if below else ''}plan {seed}")
     horizon = rng.choice((6.0, 12.0, 25.0))
     servers = tuple(
         ServerPlan(
@@ -166,14 +166,14 @@ def draw(seed: int, level: Level = "connection") -> Plan:
             tools=rng.choice((1, 2, 5)),
             connect=rng.choice((0.0, 0.05, 1.0)),
             call=rng.choice((0.0, 0.05, 0.7, 3.0)),
-            modern=wire and rng.random() < 0.5,
+            modern=below and rng.random() < 0.5,
         )
         for name in "abcde"[: rng.randint(1, 5)]
     )
     faults: list[Fault] = []
     # The last one is left alone, unless it is the only one.
     victims = [server.name for server in servers[: max(1, len(servers) - 1)]]
-    for site, kinds in (WIRE_VALID if wire else VALID).items():
+    for site, kinds in valid(level).items():
         if rng.random() >= ACTIVE:
             continue
         for name in [""] if site in CORE else victims:
@@ -278,7 +278,7 @@ def _call(rng: random.Random, server: ServerPlan, at: float) -> Op:
 
 def _systematic(name: str, count: int, level: Level) -> Plan:
     """A run in which every site is come to: calls all the time, a replacement, reloads, toggles."""
-    modern = level == "wire"
+    modern = level != "connection"
     servers = tuple(
         ServerPlan(each, tools=2, connect=0.05, call=0.2, modern=modern and n % 2 == count % 2)
         for n, each in enumerate("abc"[:count])
@@ -311,7 +311,7 @@ def singles(level: Level = "connection") -> Iterator[Plan]:
             plan = _systematic(f"{site} {kind}", count, level)
             fault = Fault(_at(site), "" if site in CORE else "a", site, kind, arg)
             yield evolve(plan, faults=FaultPlan((fault,)))
-    for kind in (WIRE_VALID if level == "wire" else VALID)["list"]:
+    for kind in valid(level)["list"]:
         # And of a later listing, which has to be announced to be made.
         later = Fault(1.1, "a", "list", kind, max(args("list", kind, level)))
         announced = Fault(1.2, "a", "list_changed", "duplicate_frame")

@@ -195,7 +195,7 @@ class _Run:
                 else:
                     called.reply = await host.call_tool(op.server, op.tool, arguments, timeout=op.timeout)
                 called.outcome = "ok"
-                if self.plan.level == "wire":
+                if self.plan.level != "connection":
                     _read(called)
             except Exception as error:
                 called.outcome, called.detail = type(error).__name__, str(error)
@@ -259,7 +259,7 @@ class _Run:
                 return await host.reload(timeout=timeout)
 
     async def _converge(self, host: Host) -> None:
-        """Wait until all is well; a parked server is revived as often as it parks."""
+        """Wait until all is well; a parked server is revived as often as it parks, one that wants a login restarted."""
         deadline = trio.current_time() + CONVERGE
         # What the heal itself ended is shown some steps later.
         await trio.sleep(0.01)
@@ -273,6 +273,8 @@ class _Run:
             for name, why in self.history.unwell.items():
                 if why.startswith("parked"):
                     await host.revive(name)
+                elif why.startswith("needs_auth"):
+                    await host.restart(name)
             await trio.sleep(0.25)
 
     def _unwell(self, snapshot: Snapshot) -> dict[str, str]:
@@ -312,7 +314,11 @@ class _Run:
 def _delivery(plan: Plan) -> Callable[[ScriptedServers, FaultPlan], Delivery]:
     if plan.level == "connection":
         return FaultyServers
-    # Imported here: the SDK comes with it.
+    # Imported here: the SDK comes with them.
+    if plan.level == "http":
+        from .http import FaultyHttp
+
+        return FaultyHttp
     from .wires import FaultyWires
 
     return FaultyWires

@@ -41,7 +41,8 @@ class Script:
         handler: answers calls: (bare, arguments) → any value; None echoes the arguments.
         needs_auth: a refusal is for want of a login.
         says: what it writes on stderr before it is connected.
-        modern: it knows ``server/discover``, and announces changes to subscribers; matters only on the wire.
+        modern: it knows ``server/discover``, and announces changes to subscribers; matters only on the wire and
+            over HTTP.
     """
 
     tools: tuple[ToolDef, ...] = field(default=(), converter=_tools)

@@ -6,7 +6,8 @@ Theory of operation
     (`faults.SPONTANEOUS`) is carried out by `Delivery.run_spontaneous` at its time, if the server is connected. After
     `Delivery.heal` nothing strikes any more. All that happens is noted as (seconds, server, connection, what), for the oracle.
 
-    There are two: `delivery.FaultyServers` stands in for whole connections, `wires.FaultyWires` for the bytes below them.
+    There are three: `delivery.FaultyServers` stands in for whole connections, `wires.FaultyWires` for the bytes below them,
+    `http.FaultyHttp` for servers that are reached over HTTP.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Note:
         server: its name.
         connection: which of its connections, from 1.
         what: ``spawn``, ``connected``, ``listed``, ``sent``, ``replied``, ``deaf`` (it
-            reads no more), ``lost``, ``end``, ``fault``.
+            reads no more), ``struck`` (a call, by a fault), ``left`` (the caller of one has closed its response), ``open`` (a
+            response was not closed by the end), ``lost``, ``end``, ``fault``.
         detail: of it: the reason, the token of the call, the fault.
     """
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..edge.wire.bridge import SdkPipes
     from ..edge.wire.dispatcher import PipeDispatcher
 
-__all__ = ["GRACE", "MAX_LINE", "FaultyWires", "PipeWire", "WireServerKit"]
+__all__ = ["GRACE", "MAX_LINE", "FaultyWires", "Noted", "PipeWire", "ScriptedLaunch", "WireServerKit"]
 
 MAX_LINE = 256 * 1024
 """The longest line that a session accepts here, in bytes: a run need not carry more to see one that is too long."""
@@ -53,7 +53,7 @@ LAST_READ = 0.25
 
 
 @define
-class _Launch:
+class ScriptedLaunch:
     """As `edge.wire.wire.Launch`; nothing is expanded."""
 
     command: str | None
@@ -65,8 +65,8 @@ class _Launch:
     secrets: set[str] = field(factory=set)
 
 
-def _launch(entry: ServerEntry) -> _Launch:
-    return _Launch(entry.command or entry.name)
+def _launch(entry: ServerEntry) -> ScriptedLaunch:
+    return ScriptedLaunch(entry.command or entry.name)
 
 
 class PipeWire(Wire):
@@ -239,7 +239,7 @@ class _WireOpening:
         if not self.peer.gone.is_set():
             self.peer.up = True
         self.owner.note(self.server, self.number, "connected")
-        return _Noted(self.owner, self.server, self.number, connection)
+        return Noted(self.owner, self.server, self.number, connection)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -252,10 +252,10 @@ class _WireOpening:
             self.owner.note(self.server, self.number, "end")
 
 
-class _Noted:
+class Noted:
     """A connection whose listings are noted."""
 
-    def __init__(self, owner: FaultyWires, server: str, number: int, inner: Connection) -> None:
+    def __init__(self, owner: Delivery, server: str, number: int, inner: Connection) -> None:
         self._owner = owner
         self._server = server
         self._number = number
@@ -292,7 +292,7 @@ class _Noted:
 async def _open(
     opening: _WireOpening,
     entry: ServerEntry,
-    launch: _Launch,
+    launch: ScriptedLaunch,
     scrub: Callable[[str], str],
     *,
     warden: Any,

@@ -104,12 +104,13 @@ def test_the_kind_of_a_failure_is_told_kept_and_the_exit_code(
 @pytest.mark.parametrize(
     ("typed", "levels"),
     [
-        (["--seed", "2", "--seeds", "3"], ["connection", "wire", "connection"]),
+        (["--seed", "2", "--seeds", "4"], ["connection", "wire", "connection", "http"]),
+        (["--seed", "2", "--seeds", "3", "--http"], ["http"] * 3),
         (["--seed", "2", "--seeds", "3", "--wire"], ["wire"] * 3),
         (["--seed", "2", "--seeds", "3", "--no-wire"], ["connection"] * 3),
     ],
 )
-def test_every_fourth_seed_is_on_the_wire_unless_all_or_none_are(
+def test_every_fourth_seed_is_on_the_wire_and_every_eighth_over_http_unless_all_or_none_are(
     typed: list[str], levels: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played = []
@@ -123,24 +124,30 @@ def test_every_fourth_seed_is_on_the_wire_unless_all_or_none_are(
     assert played == levels
 
 
-def test_the_systematic_plans_are_of_both_levels_or_of_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_systematic_plans_are_of_all_levels_or_of_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verb, "systematic", lambda level: [draw(1, level)])
     monkeypatch.setattr(verb, "examine", lambda plan: played.append(plan.level) or examine(draw(5)))  # type: ignore[func-returns-value]
-    for typed, levels in (([], ["connection", "wire"]), (["--wire"], ["wire"]), (["--no-wire"], ["connection"])):
+    for typed, levels in (
+        ([], ["connection", "wire", "http"]),
+        (["--wire"], ["wire"]),
+        (["--http"], ["http"]),
+        (["--no-wire"], ["connection"]),
+    ):
         played: list[str] = []
         assert run(["chaos", "--systematic", *typed]) == 0
         assert played == levels
 
 
-def test_a_failure_on_the_wire_is_kept_with_its_level_and_replayed_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("level", ["wire", "http"])
+def test_a_failure_below_a_session_is_kept_with_its_level_and_replayed_there(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(verb, "examine", lambda plan: examine(plan, opener=forgetful))
     monkeypatch.setattr(verb, "shrunk", lambda judged: shrunk(judged, tries=10, opener=forgetful))
-    assert run(["chaos", "--wire", "--seed", "7", "--keep", str(tmp_path)]) == 12
+    assert run(["chaos", f"--{level}", "--seed", "7", "--keep", str(tmp_path)]) == 12
     (file,) = tmp_path.glob("*.plan")
-    assert load(file).level == "wire"
-    assert "level='wire'" in capsys.readouterr().out
+    assert load(file).level == level
+    assert f"level='{level}'" in capsys.readouterr().out
     assert run(["chaos", "--replay", str(file)]) == 12
 
 
@@ -158,7 +165,9 @@ def test_clean_runs_exit_with_0_and_say_so(capsys: pytest.CaptureFixture[str]) -
     assert json.loads(capsys.readouterr().out)["runs"] == 1
 
 
-@pytest.mark.parametrize("typed", [["--seeds", "0"], ["--replay", "no-such-file"], ["--seed", "x"]])
+@pytest.mark.parametrize(
+    "typed", [["--seeds", "0"], ["--replay", "no-such-file"], ["--seed", "x"], ["--wire", "--http"]]
+)
 def test_a_mistyped_run_is_one_line_and_exit_2(typed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["chaos", *typed]) == 2
     out, err = capsys.readouterr()

@@ -79,6 +79,19 @@ def test_add_goes_to_the_project_where_there_is_one_and_is_approved_by_it(
     assert trusted == {"clock": False, "my notes": False, "web": True, "mine": True}
 
 
+def test_add_writes_the_command_that_gives_headers_and_approves_it(
+    playbill: Playbill, project: Path, user: Path
+) -> None:
+    project.write_text(COMMENTED)
+    typed = ("add", "web", "--url", "https://x.example/mcp", "--headers-helper", "./login", "--type", "http")
+    assert playbill(*typed).returncode == 0
+    text = project.read_text()
+    assert '"headersHelper": "./login"' in text
+    assert '"type": "http"' in text
+    trusted = {each["name"]: each["trusted"] for each in json.loads(playbill("list", "--json").stdout)["servers"]}
+    assert trusted["web"]
+
+
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_the_scope_says_which_file_is_made(inside: Playbill, project: Path, user: Path, scope: str) -> None:
     old = os.umask(0o022)
@@ -141,6 +154,9 @@ def test_it_is_said_when_one_entry_hides_another(inside: Playbill, project: Path
         (["a", "--url", "ftp://x.example/"], "https://"),
         (["a", "--url", "https://x.example/", "--env", "A=1"], "are for a server with a command"),
         (["a", "--header", "A: b", "--", "x"], "--header is for"),
+        (["a", "--headers-helper", "./login", "--", "x"], "--headers-helper and --type are for a server with a --url"),
+        (["a", "--type", "sse", "--", "x"], "--headers-helper and --type are for a server with a --url"),
+        (["a", "--url", "https://x.example/", "--headers-helper", " "], "--headers-helper takes a command line"),
         (["a", "--env", "topsecret", "--", "x"], "--env takes KEY=VALUE"),
         (["a", "--env", "A=1", "--env", "A=2", "--", "x"], "'A' twice"),
         (["a", "--url", "https://x.example/", "--header", "topsecret"], "--header takes 'KEY: VALUE'"),

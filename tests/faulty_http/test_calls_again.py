@@ -85,7 +85,7 @@ async def test_a_server_that_wants_a_login_is_not_asked_again(on_stage: OnStage)
     async with serving(web), on_stage(web) as stage:
         await stage.ready()
         web.deeds["tools/call"] = deed(status=401)
-        with pytest.raises(ServerUnavailable, match="it needs a login"):
+        with pytest.raises(ServerUnavailable, match="it needs login: HTTP 401"):
             await stage.host.call_tool("bad", "echo", retry=5, timeout=30)
         assert web.seen["tools/call"] == 1
 

@@ -35,7 +35,7 @@ async def test_a_burst_of_calls_answered_401_is_one_need_for_a_login_and_no_rest
         async with trio.open_nursery() as nursery:
             for _ in range(50):
                 nursery.start_soon(call)
-        assert set(refused) == {"it needs a login: HTTP 401 Unauthorized: it wants a login"}
+        assert set(refused) == {"it needs login: HTTP 401 Unauthorized: it wants a login"}
         state = await stage.until(lambda state: state.phase == "needs_auth")
         assert (state.restarts, state.error) == (0, "HTTP 401 Unauthorized: it wants a login")
         await web.until(lambda web: web.open == 0)
@@ -313,7 +313,8 @@ async def test_an_idle_server_that_offers_no_stream_is_pinged(
             assert stage.state().restarts == 0
             web.stop()
             state = await stage.until(lambda state: state.phase == "backing_off")
-            assert "ConnectError" in str(state.error)
+            # The end came between two pings or during one: nobody listens, or the connection was closed. Both are told.
+            assert str(state.error).startswith(f"the request to 127.0.0.1:{web.port} failed: ")
 
 
 async def test_an_idle_server_that_answers_no_ping_is_lost(on_stage: OnStage, monkeypatch: pytest.MonkeyPatch) -> None:

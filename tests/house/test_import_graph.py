@@ -236,7 +236,8 @@ RULES = [
     Rule("actors.picker", ours={MODEL}, others={"attrs"}),
     *(Rule(name, ours={MODEL, "actors.picker"}, others={"attrs", "trio", "urwid"}) for name in PICKER_VIEW),
     Rule("actors.cli", ours={"actors"}, others={"trio", "attrs", "cyclopts", "rich", *SDK}),
-    Rule("actors.testing", ours={"actors", SUPERVISION}, others={"trio", "attrs", "outcome", "pytest", *SDK}),
+    # It stands in for the transport of the HTTP client too.
+    Rule("actors.testing", ours={"actors", SUPERVISION}, others={"trio", "attrs", "outcome", "pytest", "httpx2", *SDK}),
 ]
 
 LONGEST_FILE = 500

@@ -5,16 +5,22 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from playbill.actors import Config, Host, ServerDied, ServerEntry, Snapshot, open_host, result_for_provider
+from playbill.actors import CallTimeout, Config, Host, ServerDied, ServerEntry, Snapshot, open_host, result_for_provider
+from playbill.actors.edge.config.file import FileStore
+from playbill.actors.edge.wire.sdk import import_sdk
 from playbill.actors.model.snapshot import ServerState
+from playbill.actors.testing.http import HttpServerKit
 from playbill.supervision import Backoff, Intensity
 
 from ..faulty_http.server import Web, deed, serving
-from .conftest import PATIENCE, said
+from .conftest import PATIENCE, said, virtual_time
+
+import_sdk()
 
 BACKOFF = Backoff(base=0.01, max=0.1)
 MANY = Intensity(restarts=1000, window=60.0, then="park", park_retry=None)
@@ -182,3 +188,53 @@ async def test_b096_an_answer_that_is_too_much_is_a_tool_error_and_costs_nothing
 def _answer(structured: str) -> str:
     # The id of the first call: discover, initialize and tools/list come before it.
     return f'{{"jsonrpc": "2.0", "id": 4, "result": {{"content": [], "structuredContent": {structured}}}}}'
+
+
+@pytest.mark.parametrize("kind", ["legacy", "modern", "sse"])
+@pytest.mark.parametrize("how", ["hang", "stall"])
+async def test_b053_a_call_that_is_swallowed_over_http_can_be_cancelled_and_the_session_goes_on(
+    kind: str, how: str
+) -> None:
+    async with serving(Web(kind)) as web, opened(web) as host:
+        assert await host.ready(timeout=PATIENCE)
+        sessions, asked = web.sessions.copy(), web.seen["initialize"] + web.seen["server/discover"]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(host.call_tool, "web0", "do", {"do": how})
+            await web.until(lambda web: web.waiting == 1)
+            with trio.fail_after(PATIENCE):
+                assert said(await host.call_tool("web0", "echo", {"n": 1}, timeout=PATIENCE)) == '{"n": 1}'
+            nursery.cancel_scope.cancel()
+        await web.until(lambda web: web.waiting == 0)  # its response is closed
+        if kind != "modern":  # where that says it all
+            await web.until(lambda web: len(web.cancelled) == 1)
+        assert said(await host.call_tool("web0", "echo", {"n": 2}, timeout=PATIENCE)) == '{"n": 2}'
+        assert host.snapshot().model.servers[0].restarts == 0
+        assert web.sessions == sessions
+        assert web.seen["initialize"] + web.seen["server/discover"] == asked
+
+
+@virtual_time
+async def test_b055_calls_over_http_have_a_limit_of_their_own_and_reaching_it_costs_no_restart(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServers": {"a": {"url": "http://a.test/mcp", "timeout": 5, "connectTimeout": 20}}}')
+    kit = HttpServerKit()
+    kit.add("a", ["x"], connect_delay=15)
+    async with kit.open(store=FileStore(path)) as host:
+        assert await host.ready(timeout=30), "the limit for calls is none for the start"
+        assert trio.current_time() == pytest.approx(15)
+        for kind in ("hang", "stall"):
+            kit.fail("a", "call_reply", kind)
+            began = trio.current_time()
+            with pytest.raises(CallTimeout):
+                await host.call_tool("a", "x")
+            assert trio.current_time() - began == pytest.approx(5)
+        assert not (await host.call_tool("a", "x")).is_error
+        assert host.snapshot().model.servers[0].restarts == 0
+        assert kit.scripted.spawns["a"] == 1
+        path.write_text(path.read_text().replace('"timeout": 5', '"timeout": 5000'))  # milliseconds, from 1000 on
+        await host.reload()
+        kit.fail("a", "call_reply", "hang")
+        began = trio.current_time()
+        with pytest.raises(CallTimeout):
+            await host.call_tool("a", "x")
+        assert trio.current_time() - began == pytest.approx(5)

@@ -224,7 +224,14 @@ class _Backstage:
             return launch
         from .remote.helper import headers_from
 
-        given = await headers_from(command, name=self._entry.name, url=launch.url, cwd=launch.cwd, env=launch.env)
+        given = await headers_from(
+            command,
+            name=self._entry.name,
+            url=launch.url,
+            cwd=launch.cwd,
+            env=launch.env,
+            warden=self._settings.warden,
+        )
         values = {part for value in given.values() for part in (value, value.rpartition(" ")[2]) if len(part) > 3}
         self._scrub = scrubber(launch.secrets | values)
         names = {name.lower() for name in given}

@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
@@ -16,6 +17,9 @@ from .spawn import Handover
 from .stdio import open_stdio
 from .streams import open_memory
 from .wire import Launch, Wire
+
+if TYPE_CHECKING:
+    import httpx2
 
 __all__ = ["TESTED_SDK", "native_is_tested", "open_wire"]
 
@@ -38,6 +42,7 @@ def open_wire(
     native: bool = True,
     max_line: int = DEFAULT_MAX_LINE,
     older: bool = False,
+    network: Callable[[], httpx2.AsyncBaseTransport] | None = None,
 ) -> AbstractAsyncContextManager[Wire]:
     """Choose and open the transport of an entry.
 
@@ -49,6 +54,7 @@ def open_wire(
         native: our dispatchers, or the SDK's, as over stdio always on Windows.
         max_line: longest message, in bytes.
         older: over the older HTTP transport, where the entry leaves that open.
+        network: makes what stands in for the network below HTTP clients; see `remote.clients`.
 
     Raises:
         SpawnFailed: on entering: a process could not be started.
@@ -64,6 +70,7 @@ def open_wire(
             older=older or kind == "sse",
             max_message=max_line,
             renews_login=entry.headers_helper is not None,
+            transport=network,
             native=native,
         )
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)

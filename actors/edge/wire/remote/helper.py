@@ -3,21 +3,25 @@
 The command is one line for the shell. It prints a JSON object of strings, whose members become headers, in place of those that
 the entry writes under the same names. It runs in the folder of the config file with the environment a server of that entry
 would have, and ``MCP_SERVER_NAME`` and ``MCP_SERVER_URL``. It has `HELPER_SECONDS` and `MOST_OUTPUT` bytes; past either, and
-when it has ended, all of its process group is killed. What it prints is a secret: it is in no message.
+when it has ended, all that it started is killed; also when our program is killed, as it has a reaper like a server's (see
+`watcher`). What it prints is a secret: it is in no message.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
+import logging
 import os
-import signal
-import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import trio
 
 from ...config.keys import Headers, headers_of
+from ..process import OwnedProcess, Stuck
+from ..spawn import Handover, SpawnFailed, spawn
+from ..warden import open_warden
 from ..wire import HttpRefused, one_line
 
 __all__ = ["HELPER_SECONDS", "headers_from"]
@@ -27,7 +31,9 @@ MOST_OUTPUT = 64 * 1024
 _MOST_WORDS = 2000
 
 
-async def headers_from(command: str, *, name: str, url: str, cwd: str | None, env: Mapping[str, str]) -> dict[str, str]:
+async def headers_from(
+    command: str, *, name: str, url: str, cwd: str | None, env: Mapping[str, str], warden: Handover | None = None
+) -> dict[str, str]:
     """Run a command and read the headers it prints.
 
     Args:
@@ -35,6 +41,7 @@ async def headers_from(command: str, *, name: str, url: str, cwd: str | None, en
         name, url: of the server.
         cwd: where it runs.
         env: its environment, but for the two variables of its own.
+        warden: has its reaper forked, which ends what is left of it even when we are killed; None: one for this run alone.
 
     Returns:
         The headers, each fit to be sent.
@@ -42,79 +49,82 @@ async def headers_from(command: str, *, name: str, url: str, cwd: str | None, en
     Raises:
         HttpRefused: it failed, took too long, or printed something else; with the last line of its stderr.
     """
+    if warden is None and os.name != "nt":
+        async with open_warden() as own:
+            return await headers_from(command, name=name, url=url, cwd=cwd, env=env, warden=own)
     more = {"MCP_SERVER_NAME": name, "MCP_SERVER_URL": url}
-    try:
-        process = await trio.lowlevel.open_process(
-            command,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env={**env, **more},
-            start_new_session=os.name != "nt",
-        )
-    except OSError as error:
-        raise HttpRefused(f"headersHelper cannot be run: {(error.strerror or str(error)).lower()}", False) from None
     out, words, long = bytearray(), bytearray(), False
     try:
-        with trio.move_on_after(HELPER_SECONDS) as limit:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_collect, process.stderr, words, _MOST_WORDS)
-                long = await _collect(process.stdout, out, MOST_OUTPUT)
-                if long:
-                    nursery.cancel_scope.cancel()
-                else:
-                    await _ended(process)
-                    nursery.cancel_scope.deadline = trio.current_time() + 0.2  # a child of it may hold stderr open
-    finally:
-        await _end(process)
+        async with _started(command, cwd, {**env, **more}, warden) as process:
+            with trio.move_on_after(HELPER_SECONDS) as limit:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_collect, process.stderr, words, _MOST_WORDS)
+                    long = await _collect(process.stdout, out, MOST_OUTPUT)
+                    if long:
+                        nursery.cancel_scope.cancel()
+                    else:
+                        await process.exited.wait()
+                        nursery.cancel_scope.deadline = trio.current_time() + 0.2  # a child of it may hold stderr open
+    except SpawnFailed as failed:
+        raise HttpRefused(f"headersHelper cannot be run: {failed}", False) from None
     if limit.cancelled_caught:
         raise HttpRefused(f"headersHelper gave no headers within {HELPER_SECONDS:g} s", False)
     if long:
         raise HttpRefused(f"headersHelper printed more than {MOST_OUTPUT} bytes", False)
-    if process.returncode:
+    if process.returncode != 0:
         said = [line for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
         last = f": {one_line(said[-1], 200)}" if said else ""
         raise HttpRefused(f"headersHelper ended with {process.returncode}{last}", False)
     return _read(bytes(out))
 
 
-async def _ended(process: trio.Process) -> None:
-    """Wait for its end and, where that can be, leave its number taken: nobody else's group may be killed for it."""
-    if not hasattr(os, "waitid"):
-        await process.wait()
-        return
+@asynccontextmanager
+async def _started(
+    command: str, cwd: str | None, env: Mapping[str, str], warden: Handover | None
+) -> AsyncIterator[OwnedProcess]:
+    """Start a command as a server is started; leaving kills all that it started, within 2 s.
 
-    def wait() -> None:
-        with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    Raises:
+        SpawnFailed: on entering: it could not be started.
+    """
+    process: OwnedProcess
+    if sys.platform == "win32":
+        from .. import windows
 
-    await trio.to_thread.run_sync(wait, abandon_on_cancel=True)
+        shell = env.get("COMSPEC", "cmd.exe")
+        process = await windows.start(shell, ("/d", "/s", "/c", command), env=env, cwd=cwd)
+    else:
+        assert warden is not None
+        process = await spawn("/bin/sh", ("-c", command), env=env, cwd=cwd, warden=warden)
+    attending = trio.CancelScope(shield=True)
+
+    async def watch() -> None:
+        with attending:
+            await process.watch()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        try:
+            yield process
+        finally:
+            try:
+                await process.stop(grace=False)
+            except Stuck as stuck:
+                logging.getLogger("playbill.edge").warning("%s", stuck)
+            finally:
+                attending.cancel()
+                process.close_pipes()
+    if not process.gone.is_set():
+        trio.lowlevel.spawn_system_task(process.bury)  # it hangs in the kernel; whenever it ends, it is buried
 
 
-async def _collect(stream: trio.abc.ReceiveStream | None, into: bytearray, most: int) -> bool:
+async def _collect(stream: trio.abc.ReceiveStream, into: bytearray, most: int) -> bool:
     """Read a stream to its end, or past ``most`` bytes; whether it is longer."""
-    assert stream is not None
     async for part in stream:
         into += part
         if len(into) > most:
             return True
     return False
-
-
-async def _end(process: trio.Process) -> None:
-    """Kill it and its group, also what it left there, and wait for it."""
-    with trio.CancelScope(shield=True):
-        if os.name != "nt":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-        if process.poll() is None:
-            process.kill()
-        await process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                await stream.aclose()
 
 
 def _read(out: bytes) -> dict[str, str]:

@@ -109,9 +109,12 @@ class StreamableHttp(Conversation):
             self._broke(error)
         except (httpx2.RequestError, httpx2.StreamError) as error:
             exchange.fail(HttpFailed(words_of(error, self._endpoint.url)))  # type: ignore[arg-type]
-        finally:
-            if not exchange.settled:  # a defect, or our own end
-                exchange.fail(HttpFailed("the request got no answer"))
+        except Exception:
+            exchange.fail(HttpFailed("the request got no answer"))
+            raise
+        # Not when it is cancelled: its caller has gone, or whoever closes the connection settles all that is pending.
+        if not exchange.settled:
+            exchange.fail(HttpFailed("the request got no answer"))
 
     def _broke(self, error: httpx2.RequestError | httpx2.InvalidURL) -> None:
         self._wire.lose(words_of(error, self._endpoint.url))
