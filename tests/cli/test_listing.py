@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playbill.actors.cli import listing
 
+from .. import forked
 from .conftest import PROGRAM
 from .test_scopes_and_trust import on_a_terminal, write
 
@@ -173,7 +174,7 @@ def test_arguments_and_answers_that_the_locale_lacks_go_through_or_are_told(
         ["why", word],
         ["remove", word],
     ):
-        done = subprocess.run(
+        done = forked.run(
             [*PROGRAM, *words, "--config", "mcp.json"],
             cwd=tmp_path, env=where, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
         )  # fmt: skip
