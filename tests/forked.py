@@ -19,6 +19,7 @@ from __future__ import annotations
 import array
 import atexit
 import ctypes
+import fcntl
 import gc
 import importlib
 import io
@@ -29,18 +30,22 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from typing import Any
 
 __all__ = ["Forked", "run"]
 
 MODULE = "playbill.actors.cli"
 
+VERBS = """app calling checking completing demo editing explaining hosting interrupt listing picking reviewing running showing
+trusting"""
 IMPORTED = [
-    *(f"playbill.actors.cli.{name}" for name in ("app", "listing", "checking", "calling", "editing", "explaining")),
-    *(f"playbill.actors.cli.{name}" for name in ("completing", "demo", "hosting", "interrupt", "running", "showing")),
-    *("playbill.actors.cli.trusting", "playbill.actors.edge.wire.stdio", "playbill.actors.edge.wire.sdk"),
-    *("mcp", "mcp.client", "rich.console", "rich.table"),
+    *(f"playbill.actors.cli.{name}" for name in VERBS.split()),
+    *("playbill.actors.edge.wire.stdio", "playbill.actors.edge.wire.sdk"),
+    *("playbill.actors.picker.terminal", "playbill.actors.picker.view"),
+    *("mcp", "mcp.client", "rich.console", "rich.table", "urwid", "watchfiles"),
 ]
+"""What it costs to import, and little else; what is not here is imported by who needs it."""
 
 _SET_CHILD_SUBREAPER = 36
 _READ_BY_AN_INTERPRETER = ("PYTHON", "LC_", "LANG")
@@ -50,6 +55,13 @@ _LENGTH = 8
 
 class Forked(subprocess.Popen):  # type: ignore[type-arg]
     """`subprocess.Popen` for ``[sys.executable, "-m", "playbill.actors.cli", …]``; it differs from that in nothing but time."""
+
+    def __init__(self, command: Any, *, takes_terminal: bool = False, **how: Any) -> None:
+        """As `Popen`'s, and: takes_terminal: it begins a session, whose terminal is its stdin."""
+        self._takes_terminal = takes_terminal
+        if takes_terminal:
+            how["start_new_session"] = True
+        super().__init__(command, **how)
 
     def _execute_child(
         self,
@@ -70,6 +82,8 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg]
         plain = plain and gid is gids is uid is None and umask < 0 and process_group < 0
         plain = plain and sys.platform == "linux" and os.environ.get("PLAYBILL_FORKED") != "0"
         if not (plain and _is_for_us(args) and all(map(_is_open, theirs))):
+            if self._takes_terminal:
+                preexec_fn = _take_terminal
             super()._execute_child(  # type: ignore[misc]
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest
             )
@@ -79,6 +93,7 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg]
             "environ": [[_sent(name), _sent(value)] for name, value in environ.items()],
             "cwd": _sent(os.getcwd() if cwd is None else cwd),
             "session": bool(start_new_session),
+            "terminal": self._takes_terminal,
             "ignored": [each for each in signal.valid_signals() if signal.getsignal(each) is signal.SIG_IGN],
         }
         self.pid = _stem(environ).start(wanted, theirs)
@@ -104,6 +119,10 @@ def run(
     if check:
         done.check_returncode()
     return done
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _is_for_us(command: Any) -> bool:
@@ -231,6 +250,8 @@ def _become(wanted: dict[str, Any]) -> None:
     """Make of a forked process what a new interpreter would be."""
     if wanted["session"]:
         os.setsid()
+    if wanted["terminal"]:
+        _take_terminal()
     for each in signal.valid_signals():
         if each not in (signal.SIGKILL, signal.SIGSTOP):
             ignored = each in wanted["ignored"] or each == signal.SIGPIPE

@@ -31,7 +31,7 @@ from playbill.actors.edge.config.read import read_config
 
 from .conftest import Project, fake
 
-TOGGLES = int(os.environ.get("PLAYBILL_TOGGLES", "50"))
+TOGGLES = int(os.environ.get("PLAYBILL_TOGGLES", "100"))
 PATIENCE = 60 + TOGGLES
 
 READER = """
