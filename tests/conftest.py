@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
+
+import pytest
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """No collection of garbage while tests are collected; what is there then is looked at no more."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
