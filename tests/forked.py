@@ -1,5 +1,5 @@
-"""Starts the command line as `subprocess.Popen` does, but without the seconds that its imports take: a fork of a process
-that has imported them.
+"""Starts the command line, or a program that is a text, as `subprocess.Popen` does, but without the seconds that imports
+take: a fork of a process that has imported what both import.
 
 Theory of operation
     The first start begins a process of one thread, the stem (this file, run as a program), that imports what the command line
@@ -31,6 +31,7 @@ import socket
 import subprocess
 import sys
 import termios
+import types
 from typing import Any
 
 __all__ = ["Forked", "run"]
@@ -54,7 +55,7 @@ _LENGTH = 8
 
 
 class Forked(subprocess.Popen):  # type: ignore[type-arg]
-    """`subprocess.Popen` for ``[sys.executable, "-m", "playbill.actors.cli", …]``; it differs from that in nothing but time."""
+    """`subprocess.Popen`, in less time, for ``[sys.executable, "-m", "playbill.actors.cli", …]``, and for ``-c`` and a text."""
 
     def __init__(self, command: Any, *, takes_terminal: bool = False, **how: Any) -> None:
         """As `Popen`'s, and: takes_terminal: it begins a session, whose terminal is its stdin."""
@@ -89,7 +90,7 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg]
             )
             return
         wanted = {
-            "argv": list(map(_sent, args[3:])),
+            "argv": list(map(_sent, args[1:])),
             "environ": [[_sent(name), _sent(value)] for name, value in environ.items()],
             "cwd": _sent(os.getcwd() if cwd is None else cwd),
             "session": bool(start_new_session),
@@ -126,7 +127,9 @@ def _take_terminal() -> None:
 
 
 def _is_for_us(command: Any) -> bool:
-    return not isinstance(command, str | bytes) and list(command[:3]) == [sys.executable, "-m", MODULE]
+    if isinstance(command, str | bytes):
+        return False
+    return list(command[:3]) == [sys.executable, "-m", MODULE] or list(command[:2]) == [sys.executable, "-c"]
 
 
 def _sent(text: Any) -> str:
@@ -261,8 +264,9 @@ def _become(wanted: dict[str, Any]) -> None:
     os.chdir(_received(wanted["cwd"]))
     os.environ.clear()
     os.environb.update((name.encode("latin-1"), value.encode("latin-1")) for name, value in wanted["environ"])
-    sys.argv = [MODULE, *map(_received, wanted["argv"])]
-    sys.path[0] = os.getcwd()
+    how, what, *words = map(_received, wanted["argv"])
+    sys.argv = [what if how == "-m" else how, *words]
+    sys.path[0] = os.getcwd() if how == "-m" else ""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         raw = open(fd, "rb" if fd == 0 else "wb", buffering=-1, closefd=False)  # noqa: SIM115
         before = getattr(sys, name)
@@ -285,4 +289,8 @@ if __name__ == "__main__":
         gc.freeze()
         _orders = _await_orders(_link)
     _become(_orders)
-    runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+    if sys.argv[0] == MODULE:
+        runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+    else:
+        _main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(_received(_orders["argv"][1]), "<string>", "exec"), _main.__dict__)
