@@ -1,7 +1,8 @@
 """What the tests of the command line share: a folder with an mcp.json, and the program run in it.
 
-`playbill` runs the real program, a process of its own. `inside` runs the same command line in the test's process, on the
-same real servers, and saves the second that importing takes; each exit code and each verb is also seen with `playbill`.
+`playbill` runs the real program, a process of its own; `forked` says what of that is not there, and which tests start an
+interpreter too. `inside` runs the same command line in the test's process, on the same real servers; each exit code and each
+verb is also seen with `playbill`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 from playbill.actors import servers
 from playbill.actors.cli import app
+
+from .. import forked
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
 WriteConfig = Callable[..., Path]
@@ -73,7 +76,7 @@ def playbill(tmp_path: Path, environment: dict[str, str]) -> Playbill:
     """Runs the program to its end in the test's folder; whatever it does, no traceback reaches a person."""
 
     def run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
+        done = forked.run(
             [*PROGRAM, *map(str, arguments)],
             cwd=tmp_path,
             env={**environment, **environ},

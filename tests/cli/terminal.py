@@ -7,12 +7,13 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import termios
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from playbill.actors.cli.voice import cells
+
+from ..forked import Forked
 
 __all__ = ["on_terminal", "screen", "widest"]
 
@@ -38,7 +39,7 @@ def on_terminal(
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(
+    process = Forked(
         command, cwd=folder, env=environ, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs
     )
     os.close(theirs)

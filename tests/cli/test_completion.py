@@ -13,6 +13,7 @@ import pytest
 from playbill.actors.cli import completers
 from playbill.actors.model.config import ServerEntry
 
+from .. import forked
 from .conftest import PROGRAM
 from .test_scopes_and_trust import write
 
@@ -30,7 +31,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 @pytest.fixture(scope="module")
 def script() -> str:
     """The script for bash."""
-    done = subprocess.run([*PROGRAM, "completion", "bash"], capture_output=True, text=True, check=True, timeout=60)
+    done = forked.run([*PROGRAM, "completion", "bash"], capture_output=True, text=True, check=True, timeout=60)
     return done.stdout
 
 

@@ -19,6 +19,7 @@ from playbill.actors.cli.errors import CliError, Exit
 from playbill.actors.testing.chaos import Judged
 from playbill.actors.testing.plans import draw
 
+from ..forked import Forked
 from .conftest import PROGRAM, shipped
 from .test_scopes_and_trust import write
 
@@ -222,7 +223,7 @@ def test_an_interrupted_verb_says_so_as_json(
     marker = tmp_path / "there"
     script = f"import pathlib, time; pathlib.Path({str(marker)!r}).touch(); time.sleep(600)"
     config = write_config(hung={"command": PROGRAM[0], "args": ["-c", script]})
-    process = subprocess.Popen(
+    process = Forked(
         [*PROGRAM, "tools", "--json", "--config", str(config)],
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playbill.actors.cli import listing
 
+from .. import forked
 from .conftest import PROGRAM
 from .test_scopes_and_trust import on_a_terminal, write
 
@@ -156,8 +157,8 @@ serve("gr\u00fcn", "1", "", [Tool("h\u00f6r", "", "Sagt \u6771\u4eac", {"wort": 
 
 @pytest.mark.parametrize(
     ("environ", "word"),
-    [(ASCII[0], "größe 東京".encode()), (ASCII[-1], "größe 東京".encode()), (ASCII[-1], b"gr\xf6\xdfe")],
-    ids=["utf-8 where output is ASCII", "utf-8 where nothing is UTF-8", "latin-1"],
+    [(each, word) for each in ASCII for word in ("größe 東京".encode(), b"gr\xf6\xdfe")],
+    ids=[f"{word}-{' '.join(each)}" for each in ASCII for word in ("utf-8", "latin-1")],
 )
 def test_arguments_and_answers_that_the_locale_lacks_go_through_or_are_told(
     tmp_path: Path, environment: dict[str, str], environ: dict[str, str], word: bytes
@@ -173,7 +174,7 @@ def test_arguments_and_answers_that_the_locale_lacks_go_through_or_are_told(
         ["why", word],
         ["remove", word],
     ):
-        done = subprocess.run(
+        done = forked.run(
             [*PROGRAM, *words, "--config", "mcp.json"],
             cwd=tmp_path, env=where, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
         )  # fmt: skip

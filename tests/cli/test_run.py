@@ -23,6 +23,7 @@ from playbill.actors.model.projection import project
 from playbill.actors.model.snapshot import Snapshot
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
 
+from ..forked import Forked
 from .conftest import PROGRAM, shipped
 
 WriteConfig = Callable[..., Path]
@@ -175,7 +176,7 @@ def test_a_config_that_is_missing_ends_it(inside: Playbill) -> None:
 
 @contextmanager
 def running(cwd: Path, environment: dict[str, str], *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+    process = Forked(
         [*PROGRAM, "run", *map(str, arguments)],
         cwd=cwd,
         env=environment,

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ..forked import Forked
 from .conftest import PROGRAM
 
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -248,7 +249,7 @@ def test_without_a_terminal_nothing_is_approved_unless_it_is_said_so(playbill: P
 def on_a_terminal(words: list[str], folder: Path, environ: dict[str, str], answer: bytes = b"") -> tuple[int, bytes]:
     """Run the program on a terminal, type an answer, and return its exit code and all that was seen."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([*PROGRAM, *words], cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = Forked([*PROGRAM, *words], cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     os.write(ours, answer)
     seen = b""

@@ -14,6 +14,7 @@ from playbill.actors.cli.render import Table, widths_for
 from playbill.actors.cli.voice import Voice, cells, cut
 from rich.cells import cell_len
 
+from .. import forked
 from .conftest import PROGRAM, shipped
 from .terminal import on_terminal, screen, widest
 
@@ -74,9 +75,7 @@ def test_there_is_no_progress_for_who_cannot_or_will_not_see_it(
     config = write_config(never={"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]})
     words = ["tools", "--timeout", "1.5", "--config", str(config)]
     if how == "a pipe":
-        done = subprocess.run(
-            [*PROGRAM, *words], cwd=tmp_path, env=terminal, capture_output=True, text=True, timeout=60
-        )
+        done = forked.run([*PROGRAM, *words], cwd=tmp_path, env=terminal, capture_output=True, text=True, timeout=60)
         assert (done.returncode, "waiting" in done.stderr + done.stdout) == (4, False)
         return
     environ = {**terminal, "TERM": "dumb"} if how.startswith("TERM") else terminal

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from ..forked import Forked
+
 Playbill = Callable[..., "subprocess.CompletedProcess[str]"]
 WriteConfig = Callable[..., Path]
 Entry = Callable[..., dict[str, Any]]
@@ -248,7 +250,7 @@ def test_a_server_that_never_answers_is_waited_for_until_the_timeout(
 
 def _on_a_terminal(arguments: list[str], cwd: Path, environment: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([*PROGRAM, *arguments], cwd=cwd, env=environment, stdin=theirs, stdout=theirs)
+    process = Forked([*PROGRAM, *arguments], cwd=cwd, env=environment, stdin=theirs, stdout=theirs)
     os.close(theirs)
     seen = b""
     while True:
@@ -276,7 +278,7 @@ def test_a_reader_that_leaves_early_is_no_error(
     write_config: WriteConfig, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     config = write_config(a={"command": "x"})
-    process = subprocess.Popen(
+    process = Forked(
         [*PROGRAM, "list", "--config", str(config)],
         cwd=tmp_path,
         env=environment,

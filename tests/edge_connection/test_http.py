@@ -18,6 +18,7 @@ import trio.lowlevel
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
 
+from ..forked import Forked
 from .conftest import Connector
 from .test_connection import text
 
@@ -201,7 +202,7 @@ server.run(transport=sys.argv[1], port=int(sys.argv[2]))
 async def test_the_sdks_own_server(connect: Connector, transport: str, dispatcher: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    process = await trio.lowlevel.open_process(
+    process = Forked(
         [sys.executable, "-c", SERVER, transport, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     one = entry(f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}", type=transport)
@@ -218,4 +219,4 @@ async def test_the_sdks_own_server(connect: Connector, transport: str, dispatche
                     await trio.sleep(0.2)
     finally:
         os.kill(process.pid, 9)
-        await process.wait()
+        process.wait()

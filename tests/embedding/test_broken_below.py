@@ -16,6 +16,7 @@ from playbill.actors.edge.config.file import FileStore
 from playbill.actors.edge.wire import session
 from playbill.actors.edge.wire.link import Link
 
+from ..forked import Forked
 from .conftest import PATIENCE, Project, fake
 
 
@@ -79,7 +80,7 @@ async def test_nothing_is_left_when_the_host_is_killed_while_it_ends_its_servers
 
         trio.run(main)
     """)
-    host = subprocess.Popen([sys.executable, "-c", program, str(project.path)], stdout=subprocess.PIPE)
+    host = Forked([sys.executable, "-c", program, str(project.path)], stdout=subprocess.PIPE)
     try:
         assert host.stdout is not None
         for _ in range(2):

@@ -16,6 +16,7 @@ import trio
 import trio.testing
 from playbill.actors import Config, ConfigError, Host, ServerDied, ServerEntry, open_host
 
+from ..forked import Forked
 from .conftest import PATIENCE, Project, fake
 
 
@@ -199,7 +200,7 @@ async def test_nothing_is_left_after_the_host_was_killed(project: Project) -> No
 
         trio.run(main)
     """)
-    host = subprocess.Popen([sys.executable, "-c", program, str(project.path)], stdout=subprocess.PIPE)
+    host = Forked([sys.executable, "-c", program, str(project.path)], stdout=subprocess.PIPE)
     try:
         assert host.stdout is not None
         assert await trio.to_thread.run_sync(host.stdout.readline) == b"up\n"

@@ -29,9 +29,10 @@ from typing import IO
 import pytest
 from playbill.actors.edge.config.read import read_config
 
+from ..forked import Forked
 from .conftest import Project, fake
 
-TOGGLES = int(os.environ.get("PLAYBILL_TOGGLES", "50"))
+TOGGLES = int(os.environ.get("PLAYBILL_TOGGLES", "100"))
 PATIENCE = 60 + TOGGLES
 
 READER = """
@@ -115,10 +116,10 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
             stream.close()
 
 
-def start(processes: Processes, *command: object) -> subprocess.Popen[str]:
+def start(processes: Processes, *command: object) -> Forked:
     line = [sys.executable, *map(str, command)]
     with (processes.folder / f"process {len(processes)}").open("w") as stderr:
-        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        process = Forked(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
     processes.append(process)
     return process
 

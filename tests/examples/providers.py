@@ -1,14 +1,11 @@
-"""The two agents, and what each talks to."""
+"""The two agents, and what each talks to. The SDKs are imported when a test runs: that takes seconds, in every worker."""
 
 from __future__ import annotations
 
+import importlib
 from types import ModuleType
 from typing import Any
 
-import anthropic
-import anthropic_agent
-import openai
-import openai_agent
 from attrs import frozen
 
 from .stub import AnthropicStub, ResponsesStub, Stub
@@ -20,28 +17,33 @@ class Provider:
 
     Args:
         name: of the provider, as `Catalog.for_provider` takes it.
-        module: the example.
+        sdk, of_sdk: the name of the SDK's module, and of its client.
         stub: what it talks to.
-        client, error: of the SDK: the client, and what it raises for a 500.
         variable: what the names of the SDK's environment variables begin with.
     """
 
     name: str
-    module: ModuleType
+    sdk: str
+    of_sdk: str
     stub: type[Stub]
-    client: Any
-    error: type[Exception]
     variable: str
 
+    @property
+    def module(self) -> ModuleType:
+        """The example."""
+        return importlib.import_module(f"{self.sdk}_agent")
 
-ANTHROPIC = Provider(
-    "anthropic",
-    anthropic_agent,
-    AnthropicStub,
-    anthropic.AsyncAnthropic,
-    anthropic.InternalServerError,
-    "ANTHROPIC",
-)
-OPENAI = Provider(
-    "openai-responses", openai_agent, ResponsesStub, openai.AsyncOpenAI, openai.InternalServerError, "OPENAI"
-)
+    @property
+    def client(self) -> Any:
+        """The SDK's client."""
+        return getattr(importlib.import_module(self.sdk), self.of_sdk)
+
+    @property
+    def error(self) -> type[Exception]:
+        """What the SDK raises for a 500."""
+        error: type[Exception] = importlib.import_module(self.sdk).InternalServerError
+        return error
+
+
+ANTHROPIC = Provider("anthropic", "anthropic", "AsyncAnthropic", AnthropicStub, "ANTHROPIC")
+OPENAI = Provider("openai-responses", "openai", "AsyncOpenAI", ResponsesStub, "OPENAI")

@@ -18,6 +18,8 @@ from playbill.actors import Config, Host, ServerDied, ServerEntry, ServerUnavail
 from playbill.actors.server import ServerSettings
 from playbill.supervision import Backoff, Intensity
 
+from ..forked import Forked
+
 PATIENCE = 60.0
 
 SERVER = """
@@ -52,11 +54,11 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def running(port: int, **options: Any) -> AsyncIterator[trio.Process]:
+async def running(port: int, **options: Any) -> AsyncIterator[Forked]:
     """The server, in its process; killed afterwards."""
     import json
 
-    process = await trio.lowlevel.open_process(
+    process = Forked(
         [sys.executable, "-c", SERVER, str(port), json.dumps(options)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -64,10 +66,9 @@ async def running(port: int, **options: Any) -> AsyncIterator[trio.Process]:
     try:
         yield process
     finally:
-        with trio.CancelScope(shield=True):
-            if process.poll() is None:
-                os.kill(process.pid, signal.SIGKILL)
-            await process.wait()
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @asynccontextmanager

@@ -101,6 +101,7 @@ def imports_of(module: str, path: Path, source: str, known: frozenset[str]) -> l
     return found
 
 
+@cache
 def all_imports() -> list[Import]:
     """What every module of ours imports."""
     ours = modules()
@@ -279,11 +280,8 @@ def broken(each: Import) -> str | None:
     return f"{where}: {rule.room} may import only {sorted(rule.others)} besides the standard library"
 
 
-IMPORTS = all_imports()
-
-
 def test_every_import_is_one_its_ring_allows() -> None:
-    assert [line for each in IMPORTS if (line := broken(each))] == []
+    assert [line for each in all_imports() if (line := broken(each))] == []
 
 
 def test_every_module_is_in_a_room_of_the_table() -> None:
@@ -293,7 +291,7 @@ def test_every_module_is_in_a_room_of_the_table() -> None:
 
 def test_no_module_imports_itself_in_a_circle() -> None:
     edges: dict[str, set[str]] = {name: set() for name in modules()}
-    for each in IMPORTS:
+    for each in all_imports():
         if each.kind == WHEN_RUN and each.target in edges:
             edges[each.source].add(each.target)
     assert cycles(edges) == []
@@ -302,7 +300,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 def test_no_room_depends_on_a_room_that_depends_on_it() -> None:
     """The same for whole rooms, with what is imported in functions: a hidden import is a dependency too."""
     edges: dict[str, set[str]] = {}
-    for each in IMPORTS:
+    for each in all_imports():
         source, target = rule_of(each.source), rule_of(each.target)
         if source and target and source is not target and each.kind != FOR_TYPES:
             edges.setdefault(source.room, set()).add(target.room)
@@ -313,7 +311,7 @@ def test_nothing_imports_the_command_line_or_the_test_kit() -> None:
     ends = ("actors.cli", "actors.testing")
     wrong = [
         f"{each.source}:{each.line}"
-        for each in IMPORTS
+        for each in all_imports()
         for end in ends
         if _under(_short(each.target), end) and not any(_under(_short(each.source), other) for other in ends)
     ]
@@ -336,7 +334,7 @@ def test_only_the_transports_file_chooses_mcp_transports() -> None:
     }
     wrong = [
         f"{each.source}:{each.line} imports {each.target}"
-        for each in IMPORTS
+        for each in all_imports()
         for opened, opener in openers.items()
         if _under(each.target, opened)
         and not _under(each.source, opened)
@@ -351,7 +349,7 @@ def test_the_sdk_is_imported_only_when_it_is_used() -> None:
     allowed = {"playbill.actors.edge", "playbill.actors.servers", "playbill.actors.testing"}
     wrong = [
         f"{each.source}:{each.line} imports {each.target}"
-        for each in IMPORTS
+        for each in all_imports()
         if each.target.split(".")[0] in SDK
         and each.kind == WHEN_RUN
         and not any(_under(each.source, room) for room in allowed)

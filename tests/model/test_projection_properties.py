@@ -229,7 +229,7 @@ def cut(world: World, order: list[WireTool], natives: list[WireTool]) -> tuple[l
     return left[:fit], huge[::-1] + left[fit:][::-1]
 
 
-@settings(max_examples=100)
+@settings(max_examples=200)
 @given(worlds)
 def test_verdicts_budget_and_catalog_are_what_the_rules_say(world: World) -> None:
     snap = shown(world)

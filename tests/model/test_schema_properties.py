@@ -152,7 +152,7 @@ def accepts(schema: Any, instance: Any) -> bool:
     return bool(Draft202012Validator(schema).is_valid(instance))
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(st.dictionaries(st.sampled_from(KEYWORDS), wild, max_size=6) | roots)
 def test_fit_is_total_pure_and_deterministic_and_what_it_lets_through_keeps_the_rules(schema: Any) -> None:
     given_schema = freeze(schema)
@@ -175,7 +175,7 @@ def test_fit_is_total_pure_and_deterministic_and_what_it_lets_through_keeps_the_
             assert not broken or profile.strict
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(schema=roots, tried=st.lists(instances, min_size=1, max_size=8))
 def test_mending_keeps_what_a_schema_accepts_unless_it_says_so(schema: Any, tried: list[Any]) -> None:
     accepted = [instance for instance in tried if accepts(schema, instance)]
@@ -186,7 +186,7 @@ def test_mending_keeps_what_a_schema_accepts_unless_it_says_so(schema: Any, trie
                 assert accepts(found.input_schema, instance), (name, instance, found.input_schema, found.changes)
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(schema=roots.map(without_refs), tried=st.lists(instances, min_size=1, max_size=8))
 def test_what_is_said_to_be_exact_is_exact(schema: Any, tried: list[Any]) -> None:
     """A schema whose unions are inside its properties, so that nothing has to be folded."""

@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ..forked import Forked
 from .conftest import CLI, Stage, fake
 from .tmux import PATIENCE
 
@@ -36,15 +36,14 @@ class Bare:
         self._said = stage.folder / "err.txt"
         state = {f"XDG_{name}_HOME": str(stage.folder / name.lower()) for name in ("STATE", "CONFIG", "CACHE", "DATA")}
         with self._said.open("wb") as err:
-            self.process = subprocess.Popen(
+            self.process = Forked(
                 [*CLI, "pick", "--config", str(stage.path)],
                 cwd=stage.folder,
                 env={**os.environ, **state, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
                 stdin=self.theirs,
                 stdout=self.theirs,
                 stderr=err,
-                start_new_session=True,
-                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                takes_terminal=True,
             )
 
     def settings(self) -> list[Any]:

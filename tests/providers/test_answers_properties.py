@@ -15,7 +15,7 @@ from playbill.actors import result_for_provider
 from .sdk import PROVIDERS, check_answer
 from .test_answers import JPEG, PDF, PNG, said
 
-steady = settings(derandomize=True, deadline=None, max_examples=75, database=None)
+steady = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 
 texts = st.text(max_size=40) | st.sampled_from(["", " ", "\u0301", "a\u200d", "x" * 300, '{"a":1}', "null", "[]"])
 mimes = (
