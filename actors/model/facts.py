@@ -49,6 +49,7 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
         "connected": connected,
         "phase": phase,
         "error": error_of(phase, entry, status),
+        "futile": phase == "parked" and report is not None and report.futile,
         "list_error": None if report is None else report.list_error,
         "list_state": list_state_of(status),
         "restarts": 0 if life is None else life.restarts,

@@ -71,6 +71,8 @@ class ServerState:
         connected: the handshake is alive.
         phase: disabled, untrusted, invalid, needs_auth, starting, ready, backing_off, parked or stopping.
         error: why it is not connected (one line); None when connected or on the first attempt.
+        futile: it is parked for what will not pass by itself: its entry, or what that refers to (a command, a folder, a
+            variable), must be mended first.
         list_error: why the newest listing failed, or None.
         list_state: none (no list yet), current, or stale (kept from before).
         tools: in the order advertised.
@@ -90,6 +92,7 @@ class ServerState:
     connected: bool = False
     phase: Phase
     error: str | None = None
+    futile: bool = False
     list_error: str | None = None
     list_state: ListState = "none"
     tools: tuple[ToolState, ...] = ()

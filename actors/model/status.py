@@ -77,6 +77,7 @@ class Report:
         protocol_version: as negotiated, or None.
         needs_auth: it refused us for want of a login.
         error: one line why it is not connected, or None.
+        futile: that will not pass by itself: the entry, or what it refers to, must be mended.
         stderr_tail: captured at death (secrets scrubbed), else empty.
     """
 
@@ -88,6 +89,7 @@ class Report:
     protocol_version: str | None = None
     needs_auth: bool = False
     error: str | None = None
+    futile: bool = False
     stderr_tail: str = ""
 
 

@@ -56,6 +56,9 @@ def _command(verb: str, name: str) -> str:
 
 def _after(server: ServerState, now: float | None) -> str:
     """What happens next to a server that is down, and what can be done about it."""
+    if server.futile:
+        wait = _in(_retry_in(server, now))
+        return f"; mend that and revive it{f' (next retry{wait})' if wait else ''}"
     if server.phase == "parked":
         times = "once" if server.restarts == 1 else f"{server.restarts} times"
         if server.next_retry_at is None:

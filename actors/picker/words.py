@@ -89,7 +89,8 @@ def state_of(server: ServerState, now: float | None) -> str:
             attempt = "" if server.attempt is None else f" ({_ordinal(server.attempt[0])} of {server.attempt[1]})"
             return f"{retry or 'waiting for a retry'}{attempt}"
         case "parked":
-            return f"{words} — press R to revive{f', {retry}' if retry else ''}"
+            how = "mend it, then press R" if server.futile else "press R to revive"
+            return f"{words} — {how}{f', {retry}' if retry else ''}"
         case "starting" if server.connected:
             return f"{words}: its tools are not in yet"
         case "starting":

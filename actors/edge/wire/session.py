@@ -28,6 +28,7 @@ from attrs import evolve, frozen
 from ...model.config import ServerEntry
 from ...model.errors import PlaybillError
 from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
+from ..config.expand import ExpandError
 from .lines import DEFAULT_MAX_LINE
 from .sdk import load_sdk
 from .spawn import SpawnFailed
@@ -319,4 +320,7 @@ def _failure_of(wire: Wire | None, error: Exception, scrub: Callable[[str], str]
             reason = wire.reason
         elif words := wire.last_words():
             reason = f"{reason}: {words}"
-    return ConnectionFailed(one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth, retry_after=later)
+    futile = isinstance(error, ExpandError | SpawnFailed | HttpRefused) and error.futile
+    return ConnectionFailed(
+        one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth, retry_after=later, futile=futile
+    )

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 import trio
 
+from ....model.telling import telling_line
 from ...config.keys import Headers, headers_of
 from ..wire import HttpRefused, one_line
 
@@ -40,7 +41,7 @@ async def headers_from(command: str, *, name: str, url: str, cwd: str | None, en
         The headers, each fit to be sent.
 
     Raises:
-        HttpRefused: it failed, took too long, or printed something else; with the last line of its stderr.
+        HttpRefused: it failed, took too long, or printed something else; with the telling line of its stderr.
     """
     more = {"MCP_SERVER_NAME": name, "MCP_SERVER_URL": url}
     try:
@@ -74,9 +75,10 @@ async def headers_from(command: str, *, name: str, url: str, cwd: str | None, en
     if long:
         raise HttpRefused(f"headersHelper printed more than {MOST_OUTPUT} bytes", False)
     if process.returncode:
-        said = [line for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
-        last = f": {one_line(said[-1], 200)}" if said else ""
-        raise HttpRefused(f"headersHelper ended with {process.returncode}{last}", False)
+        said = telling_line(words.decode("utf-8", "replace"))
+        last = f": {one_line(said, 200)}" if said else ""
+        found = process.returncode not in (126, 127)  # as a shell says: not executable, not found
+        raise HttpRefused(f"headersHelper ended with {process.returncode}{last}", False, futile=not found)
     return _read(bytes(out))
 
 
