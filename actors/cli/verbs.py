@@ -40,6 +40,7 @@ app = App(
         "10 to 12 what chaos found, 130 interrupted."
     ),
     version=_version,
+    version_flags=["--version", "-V"],
 )
 
 
