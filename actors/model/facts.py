@@ -53,6 +53,7 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
         "list_error": None if report is None else report.list_error,
         "list_state": list_state_of(status),
         "restarts": 0 if life is None else life.restarts,
+        "restarted_at": None if life is None else life.restarted_at,
         "next_retry_at": None if life is None else life.next_retry_at,
         "attempt": None if life is None else life.attempt,
         "generation": 0 if life is None else life.generation,

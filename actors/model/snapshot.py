@@ -77,6 +77,7 @@ class ServerState:
         list_state: none (no list yet), current, or stale (kept from before).
         tools: in the order advertised.
         restarts: since its history was last cleared.
+        restarted_at: trio clock time of the last of these, or None.
         next_retry_at: trio clock time of the next attempt, or None.
         attempt: which of how many restarts is next, as (n, limit), or None.
         generation: of the incarnation it speaks of; 0 before the first.
@@ -97,6 +98,7 @@ class ServerState:
     list_state: ListState = "none"
     tools: tuple[ToolState, ...] = ()
     restarts: int = 0
+    restarted_at: float | None = None
     next_retry_at: float | None = None
     attempt: tuple[int, int] | None = None
     generation: int = 0

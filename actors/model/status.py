@@ -47,6 +47,7 @@ class Lifecycle:
         stage: where its actor is; ``starting`` until the actor runs, ``running`` afterwards (connected or not).
         generation: of the incarnation that runs, or of the last one that ran; 0 before the first.
         restarts: how often it was restarted since its history was last cleared.
+        restarted_at: trio clock time of the last of these, or None.
         first: no death yet in this history: calls wait for it instead of failing.
         next_retry_at: trio clock time of the next attempt (``backing_off``, ``parked``), else None.
         attempt: which of how many restarts is next, as (n, limit), or None.
@@ -57,6 +58,7 @@ class Lifecycle:
     stage: Stage
     generation: int = 0
     restarts: int = 0
+    restarted_at: float | None = None
     first: bool = True
     next_retry_at: float | None = None
     attempt: tuple[int, int] | None = None

@@ -7,6 +7,7 @@ when it has an error, and what its state and its count take where there is no ro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from typing import Literal
 
@@ -17,7 +18,7 @@ from .palette import Glyphs
 from .values import EmptyRow, HeaderRow, NoticeRow, Row, ServerRow, ToolRow
 from .wrap import softly
 
-__all__ = ["NARROW", "NOT", "Brush", "Line", "canvas_of"]
+__all__ = ["NARROW", "NOT", "Brush", "Line", "canvas_of", "shortened"]
 
 Line = list[tuple[str, str]]
 
@@ -32,6 +33,23 @@ _WIDEST_NAME = 32
 _MOST_ERROR = 2  # lines
 _LEAST_SOURCE = 10  # columns; of a path less says nothing
 _BOXES = {"on": "[x]", "off": "[ ]", "pending-on": "[+]", "pending-off": "[-]"}
+
+
+_SEPARATOR = re.compile(r"[/\\]")
+
+
+def shortened(path: str, here: str, home: str) -> str:
+    """A path as seen from a folder, or from home (``~/…``); as it is when it is in neither.
+
+    Args:
+        path: any.
+        here, home: folders, or empty.
+    """
+    for folder, instead in ((here, ""), (home, "~/")):
+        rest = path[len(folder) :]
+        if len(folder) > 1 and path.startswith(folder) and _SEPARATOR.match(rest) is not None:
+            return f"{instead}{rest[1:]}"
+    return path
 
 
 def _width(text: str) -> int:
@@ -53,10 +71,13 @@ class Brush:
     Args:
         glyphs: which there are.
         columns: how many a line has.
+        here, home: our working folder and the person's own, of which paths are shown without the beginning; or empty.
     """
 
     glyphs: Glyphs
     columns: int
+    here: str = ""
+    home: str = ""
 
     def row(self, row: Row, *, cursor: bool = False) -> list[Line]:
         """The lines of a row, each at most as wide as the screen. It may raise: a view says `broken` instead, and goes on.
@@ -119,12 +140,17 @@ class Brush:
         used = sum(self.width(self.plain(text)) for _, text in line)
         # Its words are never cut: where there is no room for them beside its name they go below it.
         below = self.columns < NARROW or used + self.width(self.plain(f"  {said}")) > self.columns
+        more = said if row.restarted is None else f"{said}{self.glyphs.dot}{row.restarted}"
+        if below:
+            said = more if len(self.wrapped(f"      {more}")) == len(self.wrapped(f"      {said}")) else said
+        elif used + self.width(self.plain(f"  {more}")) <= self.columns:
+            said = more
         if not below:
             line.append((kind, f"  {said}"))
         if row.source:
             most = self.columns - used - 2 if below else self.columns // 3
             if most >= _LEAST_SOURCE:
-                line = self._right(line, ("playbill dim", self._tail(row.source, most)))
+                line = self._right(line, ("playbill dim", self._place(row.source, most)))
         lines = [self.fit(line)]
         if below:
             lines += [[(kind, text)] for text in self.wrapped(f"      {said}")]
@@ -193,10 +219,15 @@ class Brush:
         at, _ = _upto(line, max(0, self.columns - len(self.glyphs.more)))
         return self.clip(line[:at].rstrip() + self.glyphs.more, self.columns)
 
-    def _tail(self, text: str, columns: int) -> str:
-        """A text, cut to so many columns with an ellipsis at its beginning: of a path the end says most."""
-        text = self.plain(text)
+    def _place(self, path: str, columns: int) -> str:
+        """A file in so many columns: as seen from here or from home; else its end, from a separator on if that can be."""
+        text = self.plain(shortened(path, self.here, self.home))
         more = self.glyphs.more
+        if self.width(text) <= columns:
+            return text
+        for at in (each.start() for each in _SEPARATOR.finditer(text)):
+            if at and self.width(text[at:]) + len(more) <= columns:
+                return more + text[at:]
         at = 0
         while self.width(text[at:]) > columns - (len(more) if at else 0) and at < len(text):
             at += 1

@@ -16,6 +16,7 @@ from attrs import define, field
 
 from ..model.plain import flat, label
 from ..model.snapshot import Snapshot
+from ..model.why import restarted
 from .sections import Memo, Section
 from .values import EmptyRow, HeaderRow, Identity, NoticeRow, Operation, Row, ServerRow, ToolRow
 from .wishes import Wishes
@@ -199,6 +200,7 @@ class Rows(Sequence[Row]):
             error=error,
             source=None if server.source is None else flat(server.source),
             pending=self._wishes.doing.get(server.name),
+            restarted=None if server.phase == "backing_off" else restarted(server, self._now),
         )
 
     def _tool(self, section: Section, at: int) -> ToolRow:
