@@ -162,7 +162,9 @@ def run(
 ) -> int:
     """Keep the servers running and tell every change of the catalog, until Ctrl-C; the config is watched.
 
-    Example: playbill run -- sleep 60
+    With a command it goes on for as long as that runs: what it makes of the servers and the catalog is seen as it happens.
+
+    Example: playbill run --timeout 30 -- sh -c 'playbill disable clock/wait; sleep 2'
     """
     from .running import run_host
 

@@ -14,13 +14,14 @@ import os
 import shutil
 import sys
 import time
-import unicodedata
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TextIO
 
 from attrs import define, field
+
+from ..model.cells import columns, steady
 
 __all__ = ["Voice", "cells", "cut", "detail", "diagnose", "one_line", "speak", "voice"]
 
@@ -144,21 +145,13 @@ def detail(message: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """A text on one line and without control characters, so that no server's words can drive the terminal."""
-    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    """A text on one line, without control characters (no server's words can drive the terminal), as wide on each terminal."""
+    return steady("".join(char if char.isprintable() else " " for char in " ".join(text.split())))
 
 
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes: wide characters two, those that join the one before none."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells(char) for char in text)
-
-
-def _cells(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return columns(text)
 
 
 def cut(text: str, width: int) -> str:
@@ -167,7 +160,7 @@ def cut(text: str, width: int) -> str:
         return text
     room, kept = max(width - 3, 0), []
     for char in text:
-        room -= _cells(char)
+        room -= columns(char)
         if room < 0:
             break
         kept.append(char)

@@ -1,4 +1,4 @@
-"""From rows to lines: what goes where in how many columns. Pure, but for urwid's knowledge of how wide a character is.
+"""From rows to lines: what goes where in how many columns. Pure.
 
 A line is a list of segments, (attribute, text); every text is clipped to its place with an ellipsis, by columns and not by
 characters, so that wide and combining ones keep the lines straight. A row takes one line; of a server up to two more
@@ -14,6 +14,8 @@ from typing import Literal
 import urwid
 from attrs import frozen
 
+from ..model.cells import columns as columns_of
+from ..model.cells import steady
 from .palette import Glyphs
 from .values import EmptyRow, HeaderRow, NoticeRow, Row, ServerRow, ToolRow
 from .wrap import softly
@@ -53,15 +55,21 @@ def shortened(path: str, here: str, home: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns that a printable text takes; those of ASCII need no looking up."""
-    return len(text) if text.isascii() else urwid.calc_width(text, 0, len(text))
+    """Columns that a text takes as it is drawn."""
+    return columns_of(text)
 
 
 def _upto(text: str, columns: int) -> tuple[int, int]:
     """How many characters of a text fit in so many columns, and how many columns these take."""
     if text.isascii():
         return min(len(text), columns), min(len(text), columns)
-    return urwid.calc_text_pos(text, 0, len(text), columns)
+    used = 0
+    for at, char in enumerate(text):
+        width = columns_of(char)
+        if used + width > columns:
+            return at, used
+        used += width
+    return len(text), used
 
 
 @frozen
@@ -187,7 +195,8 @@ class Brush:
         return _width(text)
 
     def plain(self, text: str) -> str:
-        """A text as it can be drawn: one line, and in ASCII if that is all there is."""
+        """A text as it can be drawn: one line, as wide on every terminal, and in ASCII if that is all there is."""
+        text = steady(text)
         if self.glyphs.words:
             text = text.translate(self.glyphs.words).encode("ascii", "replace").decode()
         return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

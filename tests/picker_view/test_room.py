@@ -195,7 +195,7 @@ def test_the_words_of_a_server_are_never_cut(columns: int, more: dict[str, Any],
 
 def test_on_a_narrow_screen_the_file_of_a_server_is_beside_its_name() -> None:
     lines = drawn(a_picker(server("files", tool("x"), source="/home/somebody/code/project/mcp.json")), 40, 20)
-    assert lines[1].startswith(" ● [x] files  …")
+    assert lines[1].startswith(" ● [x] files  ")
     assert lines[1].endswith("…/code/project/mcp.json")
     # Where there is hardly room it goes, and the name stays.
     lines = drawn(a_picker(server("f" * 14, tool("x"), source="/home/somebody/mcp.json")), 24, 20)
@@ -297,11 +297,11 @@ def test_a_file_is_told_as_seen_from_here_or_from_home(path: str, said: str) -> 
 
 
 def test_what_is_too_long_for_that_is_cut_at_a_separator() -> None:
-    brush = Brush(UNICODE, 60, "/home/me/work", "/home/me")
+    brush = Brush(UNICODE, 80, "/home/me/work", "/home/me")
     row = row_of(server("files", tool("x"), source="/srv/projects/somewhere/config/mcp.json"))
     assert text_of(brush.row(row)[0]).endswith("  …/config/mcp.json")
     row = row_of(server("files", tool("x"), source="/srv/" + "x" * 50 + ".json"))
-    assert text_of(brush.row(row)[0]).endswith(f"  …{'x' * 14}.json")
+    assert text_of(brush.row(row)[0]).endswith(f"  …{'x' * 20}.json")
     row = row_of(server("files", tool("x"), source="/home/me/work/sub/mcp.json"))
     assert text_of(brush.row(row)[0]).endswith("  sub/mcp.json")
 
