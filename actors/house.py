@@ -289,6 +289,7 @@ class House:
                 # A replacement that waits for the old one's end is a first start: calls wait for it.
                 first=state.first or state.pending,
                 next_retry_at=state.next_retry_at,
+                asked=state.asked,
                 attempt=state.attempt,
                 error=state.reason,
                 probation=state.name in self._parked and state.stage in ("starting", "running"),

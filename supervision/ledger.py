@@ -103,16 +103,18 @@ class History:
 
 @frozen
 class RestartAfter:
-    """Start it anew after ``delay`` seconds."""
+    """Start it anew after ``delay`` seconds; ``asked``: the end itself asked to wait so long, and not the backoff."""
 
     delay: float
+    asked: bool = False
 
 
 @frozen
 class Park:
-    """Keep it down and visible; try once after ``retry_after`` seconds, or (None) only by hand."""
+    """Keep it down and visible; try once after ``retry_after`` seconds (``asked``: as above), or (None) only by hand."""
 
     retry_after: float | None
+    asked: bool = False
 
 
 @frozen
@@ -179,9 +181,12 @@ def decide(
     over = len(stamps) > limit.restarts
     hopeless = exit.futile and not history.failures
     if history.parked or (limit.then == "park" and (over or hopeless)):
-        retry = None if limit.park_retry is None else max(limit.park_retry, exit.retry_after)
-        return evolve(history, failures=failures, stamps=(), parked=True), Park(retry)
+        parked = evolve(history, failures=failures, stamps=(), parked=True)
+        if limit.park_retry is None:
+            return parked, Park(None)
+        return parked, Park(max(limit.park_retry, exit.retry_after), asked=exit.retry_after > limit.park_retry)
     if over:
         return evolve(history, failures=failures, stamps=()), Escalate(exit.reason)
-    delay = max(spec.backoff.delay(history.failures, rng), exit.retry_after)
-    return evolve(history, failures=failures, stamps=stamps), RestartAfter(delay)
+    delay = spec.backoff.delay(history.failures, rng)
+    decision = RestartAfter(max(delay, exit.retry_after), asked=exit.retry_after > delay)
+    return evolve(history, failures=failures, stamps=stamps), decision

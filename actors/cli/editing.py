@@ -41,6 +41,7 @@ def add_server(
     header: Sequence[str],
     env: Sequence[str],
     cwd: str | None,
+    type_: str | None = None,
     replace: bool,
     options: EditOptions,
 ) -> int:
@@ -48,8 +49,8 @@ def add_server(
 
     Args:
         name: its key.
-        command: the program and its arguments; empty for a remote server.
-        url, header: of a remote server; headers as ``KEY: VALUE``.
+        command: the program and its arguments; for a remote server nothing, or its URL.
+        url, header, type_: of a remote server; headers as ``KEY: VALUE``; None = streamable HTTP, or else SSE.
         env, cwd: of a program; variables as ``KEY=VALUE``.
         replace: whether there may be one of that name.
         options: which file, and how to tell.
@@ -58,7 +59,9 @@ def add_server(
         CliError: what is given is no server, or the name is there.
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
-    entry = _entry(name, command, url, header, env, cwd)
+    if url is None and len(command) == 1 and _is_url(command[0]):
+        command, url = (), command[0]
+    entry = _entry(name, command, url, header, env, cwd, type_)
     store = open_store(options.config, options.scope, options.timeout)
     before = {path for path in store.watched() if os.path.lexists(path)}
     there = _read(store)
@@ -157,8 +160,18 @@ def set_enabled(name: str, tool: str | None, on: bool, *, options: EditOptions) 
     return Exit.OK
 
 
+def _is_url(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://"))
+
+
 def _entry(
-    name: str, command: Sequence[str], url: str | None, header: Sequence[str], env: Sequence[str], cwd: str | None
+    name: str,
+    command: Sequence[str],
+    url: str | None,
+    header: Sequence[str],
+    env: Sequence[str],
+    cwd: str | None,
+    type_: str | None,
 ) -> ServerEntry:
     def refuse(why: str) -> CliError:
         return CliError(Exit.USAGE, why)
@@ -166,11 +179,14 @@ def _entry(
     if not name.strip():
         raise refuse("a server needs a name")
     if not command and url is None:
-        raise refuse("what to run comes behind --, or --url says where the server is: playbill add NAME -- COMMAND")
+        how = "playbill add NAME -- COMMAND, or playbill add NAME https://…"
+        raise refuse(f"what to run comes behind --, or a URL says where the server is: {how}")
     if command and url is not None:
         raise refuse("a server has a command or a --url, not both")
     if command and header:
-        raise refuse("--header is for a server with a --url")
+        raise refuse("--header is for a server with a URL")
+    if command and type_ is not None:
+        raise refuse("--type is for a server with a URL")
     if url is not None and (env or cwd is not None):
         raise refuse("--env and --cwd are for a server with a command")
     entry = ServerEntry(
@@ -179,6 +195,7 @@ def _entry(
         args=tuple(command[1:]),
         env=_pairs(env, "--env", "=", "KEY=VALUE"),
         cwd=cwd,
+        type=type_,
         url=url,
         headers=_pairs(header, "--header", ":", "'KEY: VALUE'", str.strip),
     )

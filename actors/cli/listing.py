@@ -119,14 +119,8 @@ def how_to_trust(entry: ServerEntry) -> str:
 
 
 def kind(entry: ServerEntry) -> str:
-    """How a server is reached: ``stdio``, ``http``, ``sse``, ``memory``, or ``?`` when the entry does not say."""
-    if entry.server is not None:
-        return "memory"
-    if entry.command is not None:
-        return "stdio"
-    if entry.url is not None:
-        return "sse" if (entry.type or "").lower() == "sse" else "http"
-    return "?"
+    """As `ServerEntry.kind`."""
+    return entry.kind
 
 
 def what_runs(entry: ServerEntry) -> str:
@@ -200,6 +194,7 @@ def _as_json(entry: ServerEntry) -> dict[str, Any]:
         "name": entry.name,
         "kind": kind(entry),
         **what_runs_json(entry),
+        "headers": list(entry.headers),
         "environment": [
             {"name": name, "set": there} for name, there in look_here(entry).variables().items() if entry.error is None
         ],

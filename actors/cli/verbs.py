@@ -210,8 +210,12 @@ _Server = Annotated[str, Parameter(name="NAME", completer=completers.servers, he
 def add(
     name: Annotated[str, Parameter(name="NAME", help="What to call the server.")],
     /,
-    *command: Annotated[str, Parameter(name="COMMAND", help="What to run, behind --.")],
-    url: Annotated[str | None, Parameter(help="Where a remote server is, instead of a command.")] = None,
+    *command: Annotated[str, Parameter(name="COMMAND", help="What to run, behind --; or the URL of a remote server.")],
+    url: Annotated[str | None, Parameter(help="The URL of a remote server, as an option.")] = None,
+    type_: Annotated[
+        Literal["http", "sse"] | None,
+        Parameter(name="--type", help="How it is spoken to (http, and sse where that is all it knows)."),
+    ] = None,
     header: Annotated[
         list[str] | None, Parameter(negative="", help="A header for it, 'KEY: VALUE'; as often as needed.")
     ] = None,
@@ -231,7 +235,15 @@ def add(
     from .editing import add_server
 
     return add_server(
-        name, command, url=url, header=header or (), env=env or (), cwd=cwd, replace=replace, options=options
+        name,
+        command,
+        url=url,
+        header=header or (),
+        env=env or (),
+        cwd=cwd,
+        type_=type_,
+        replace=replace,
+        options=options,
     )
 
 

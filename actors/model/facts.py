@@ -42,9 +42,11 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
     died = life is not None and not (life.first and connected)
     return {
         "name": entry.name,
+        "kind": entry.kind,
         "command": None if entry.command is None else mask_text(entry.command),
         "args": mask_args(entry.args),
         "url": None if entry.url is None else mask_url(entry.url),
+        "headers": tuple(entry.headers),
         "source": entry.source,
         "connected": connected,
         "phase": phase,
@@ -55,6 +57,7 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
         "restarts": 0 if life is None else life.restarts,
         "restarted_at": None if life is None else life.restarted_at,
         "next_retry_at": None if life is None else life.next_retry_at,
+        "retry_asked": life is not None and life.asked,
         "attempt": None if life is None else life.attempt,
         "generation": 0 if life is None else life.generation,
         "pid": report.pid if connected and report is not None else None,

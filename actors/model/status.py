@@ -50,6 +50,7 @@ class Lifecycle:
         restarted_at: trio clock time of the last of these, or None.
         first: no death yet in this history: calls wait for it instead of failing.
         next_retry_at: trio clock time of the next attempt (``backing_off``, ``parked``), else None.
+        asked: the server itself asked to be left alone until then.
         attempt: which of how many restarts is next, as (n, limit), or None.
         error: one line of the last death, or None.
         probation: a parked server is being tried again by itself; it counts as parked until it is ready.
@@ -61,6 +62,7 @@ class Lifecycle:
     restarted_at: float | None = None
     first: bool = True
     next_retry_at: float | None = None
+    asked: bool = False
     attempt: tuple[int, int] | None = None
     error: str | None = None
     probation: bool = False

@@ -100,7 +100,12 @@ def lines_of_server(snapshot: Snapshot, server: ServerState, now: float | None) 
             ("phase", WORDS[server.phase]),
             ("list", _list_of(server)),
             ("runs", argv),
+            ("kind", {"http": "http (remote)", "sse": "sse (remote)"}.get(server.kind)),
             ("url", None if server.url is None else flat(server.url)),
+            (
+                "headers",
+                ", ".join(map(flat, server.headers)) + " (what they hold is not shown)" if server.headers else None,
+            ),
             ("from", None if server.source is None else flat(server.source)),
             ("pid", None if server.pid is None else str(server.pid)),
             ("protocol", None if server.protocol_version is None else flat(server.protocol_version)),

@@ -148,11 +148,12 @@ class Brush:
         used = sum(self.width(self.plain(text)) for _, text in line)
         # Its words are never cut: where there is no room for them beside its name they go below it.
         below = self.columns < NARROW or used + self.width(self.plain(f"  {said}")) > self.columns
-        more = said if row.restarted is None else f"{said}{self.glyphs.dot}{row.restarted}"
-        if below:
-            said = more if len(self.wrapped(f"      {more}")) == len(self.wrapped(f"      {said}")) else said
-        elif used + self.width(self.plain(f"  {more}")) <= self.columns:
-            said = more
+        for each in (row.restarted, row.remote):  # what is only said where there is room
+            more = said if each is None else f"{said}{self.glyphs.dot}{each}"
+            if below:
+                said = more if len(self.wrapped(f"      {more}")) == len(self.wrapped(f"      {said}")) else said
+            elif used + self.width(self.plain(f"  {more}")) <= self.columns:
+                said = more
         if not below:
             line.append((kind, f"  {said}"))
         if row.source:

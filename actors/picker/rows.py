@@ -200,6 +200,7 @@ class Rows(Sequence[Row]):
             error=error,
             source=None if server.source is None else flat(server.source),
             pending=self._wishes.doing.get(server.name),
+            remote=None if server.url is None else flat(f"{server.kind} {server.url}"),
             restarted=None if server.phase == "backing_off" else restarted(server, self._now),
         )
 
