@@ -55,21 +55,21 @@ def test_a_remote_server_is_added_listed_checked_and_called(inside: Playbill, wr
     config = write_config()
     with web_server() as web:
         url = web.url.replace("http://", f"http://me:{SECRET}@") + f"?token={SECRET}"
-        header = f"Authorization: Bearer {SECRET}"
+        header = f"X-Key: {SECRET}"
         done = [inside("add", "web", url, "--header", header, "--config", config)]
         assert done[0].returncode == 0, done[0]
         entry = json.loads(config.read_text())["mcpServers"]["web"]
-        assert (entry["url"], entry["headers"]) == (url, {"Authorization": f"Bearer {SECRET}"})
+        assert (entry["url"], entry["headers"]) == (url, {"X-Key": SECRET})
         shown = f"http://***:***@127.0.0.1:{web.port}/mcp?token=***"
         done += [inside("list", "--config", config), inside("list", "--json", "--config", config)]
         assert re.search(rf"web +http +{re.escape(shown)}", done[1].stdout), done[1].stdout
         told = json.loads(done[2].stdout)["servers"][0]
-        assert (told["kind"], told["url"], told["headers"]) == ("http", shown, ["Authorization"])
+        assert (told["kind"], told["url"], told["headers"]) == ("http", shown, ["X-Key"])
         done += [inside("check", "--config", config)]
         assert done[-1].returncode == 0, done[-1].stdout
         done += [inside("call", "web/echo", '{"text": "hello"}', "--config", config)]
         assert (done[-1].returncode, "hello" in done[-1].stdout) == (0, True), done[-1]
-        assert any(each.get("authorization") == f"Bearer {SECRET}" for each in web.headers)
+        assert any(each.get("x-key") == SECRET for each in web.headers)
         done += [inside("why", "web", "--config", config), inside("tools", "--verbose", "--config", config)]
         assert SECRET not in "".join(each.stdout + each.stderr for each in done)
 
