@@ -117,3 +117,26 @@ def test_who_forgets_the_dashes_before_a_servers_command_is_told_of_them(inside:
     done = inside("add", "files", "npx", "--yes")
     assert done.returncode == 2
     assert "; the command of a server comes behind --: playbill add NAME -- COMMAND ARGUMENTS" in done.stderr
+
+
+ADD = "`playbill add NAME -- COMMAND` adds a server"
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["check"], ["tools"], ["why", "a"], ["run", "--", "true"], ["remove", "a"]]
+)
+def test_who_has_no_config_is_told_where_it_was_looked_for_and_how_to_begin(
+    inside: Playbill, tmp_path: Path, words: list[str]
+) -> None:
+    done = inside(*words)
+    looked = f"no .mcp.json in {tmp_path} or its parents, and no {tmp_path}/home/.config/playbill/mcp.json"
+    assert (done.returncode, done.stderr) == (3, f"playbill: {looked}; {ADD}, and makes the file\n")
+    assert ADD in inside("list", "--scope", "project").stderr
+
+
+@pytest.mark.parametrize("words", [["list"], ["tools"], ["run", "--no-watch", "--", "true"]])
+def test_who_has_no_servers_is_told_how_to_add_one(
+    inside: Playbill, write_config: WriteConfig, words: list[str]
+) -> None:
+    done = inside(*words[:1], "--config", str(write_config()), *words[1:])
+    assert (done.returncode, ADD in done.stderr) == (0, True), done
