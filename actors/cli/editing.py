@@ -60,7 +60,7 @@ def add_server(
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
     if url is None and len(command) == 1 and _is_url(command[0]):
-        command, url = (), command[0]
+        url, command = command[0], ()
     entry = _entry(name, command, url, header, env, cwd, type_)
     store = open_store(options.config, options.scope, options.timeout)
     before = {path for path in store.watched() if os.path.lexists(path)}

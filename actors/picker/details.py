@@ -109,7 +109,7 @@ def lines_of_server(snapshot: Snapshot, server: ServerState, now: float | None) 
             ("from", None if server.source is None else flat(server.source)),
             ("pid", None if server.pid is None else str(server.pid)),
             ("protocol", None if server.protocol_version is None else flat(server.protocol_version)),
-            ("restarts", restarted(server, now)),
+            ("restarts", (restarted(server, now) or "").removeprefix("restarted ")),
             ("error", flat(server.error or server.list_error or "")),
         ]
     )

@@ -201,7 +201,7 @@ class Rows(Sequence[Row]):
             source=None if server.source is None else flat(server.source),
             pending=self._wishes.doing.get(server.name),
             remote=None if server.url is None else flat(f"{server.kind} {server.url}"),
-            restarted=None if server.phase == "backing_off" else restarted(server, self._now),
+            restarted=None if server.phase in ("backing_off", "starting") else restarted(server, self._now),
         )
 
     def _tool(self, section: Section, at: int) -> ToolRow:

@@ -129,7 +129,7 @@ def test_details_of_a_server_say_what_it_runs_and_its_last_words() -> None:
         "list      not in yet",
         "runs      npx -y git-mcp",
         "from      /etc/mcp.json",
-        "restarts  2",
+        "restarts  2 times",
         "error     exit 1",
         "",
         "Last words on stderr:",
