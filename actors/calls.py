@@ -77,6 +77,8 @@ def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
         return f"it has ended and is being cleared away: {flat(current.error)}"
     if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:
         return None
+    if lifecycle.stage == "parked" and current is not None and current.futile:
+        return f"it is parked: {flat(current.error or 'unknown')}; mend that and revive it"
     cause = flat(lifecycle.error or (current.error if current is not None else None) or "unknown")
     return {
         "backing_off": f"it is waiting to be restarted after: {cause}",

@@ -173,7 +173,7 @@ class Host:
         yet: all tools at once, some 0.1 ms each. What servers list later is judged beforehand, as for the host.
 
         An item is the name of a server, ``server/tool``, a wire name, a `ToolRef`, or a native tool's name. It is compared as a
-        whole, and stands for what comes later too.
+        whole, and stands for what comes later too; so none is refused. `View.unmatched` tells those that name nothing now.
 
         Args:
             exclude: what is left out; wins over ``include``.

@@ -111,6 +111,7 @@ class House:
         self._closing = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._parked: set[str] = set()
+        self._restarted: dict[str, tuple[int, float]] = {}  # of each server how often, and when last
         self._board = Board(first)
         self._board.seen = look(self._board, natives, budget, profile)
         self._cell: Cell[Snapshot] = Cell(self._board.seen.snapshot)
@@ -279,19 +280,24 @@ class House:
             return
         if state.stage == "removed":
             self._parked.discard(state.name)
+            self._restarted.pop(state.name, None)
             self._board.set_lifecycle(state.name, None)
             return
         if state.stage == "parked":
             self._parked.add(state.name)
         elif state.stage == "backing_off" or state.first:
             self._parked.discard(state.name)
+        if state.restarts != self._restarted.get(state.name, (0, 0.0))[0]:
+            self._restarted[state.name] = state.restarts, trio.current_time()
         lifecycle = Lifecycle(
             stage=state.stage,
             generation=state.generation,
             restarts=state.restarts,
+            restarted_at=self._restarted[state.name][1] if state.restarts else None,
             # A replacement that waits for the old one's end is a first start: calls wait for it.
             first=state.first or state.pending,
             next_retry_at=state.next_retry_at,
+            asked=state.asked,
             attempt=state.attempt,
             error=state.reason,
             probation=state.name in self._parked and state.stage in ("starting", "running"),

@@ -53,10 +53,11 @@ class ConnectionFailed(Exception):
     """A connection could not be made.
 
     Args:
-        reason: one line, with the last stderr line when there is one; no expanded secret in it.
+        reason: one line, with the telling stderr line when there is one; no expanded secret in it.
         stderr_tail: what the process wrote on stderr, scrubbed, or empty.
         needs_auth: it was refused for want of a login.
         retry_after: seconds the server asks us to wait before the next attempt, or None.
+        futile: another attempt is of no use until the entry, or what it refers to (a command, a folder, a variable), is mended.
     """
 
     def __init__(
@@ -66,11 +67,13 @@ class ConnectionFailed(Exception):
         stderr_tail: str = "",
         needs_auth: bool = False,
         retry_after: float | None = None,
+        futile: bool = False,
     ) -> None:
         self.reason = reason
         self.stderr_tail = stderr_tail
         self.needs_auth = needs_auth
         self.retry_after = retry_after
+        self.futile = futile
         super().__init__(reason)
 
 

@@ -138,7 +138,12 @@ class ServerActor:
                     await incarnation.run(self._connect, self._eras, told)
                 return
             except ConnectionFailed as failed:
-                incarnation.report(error=failed.reason, stderr_tail=failed.stderr_tail, needs_auth=failed.needs_auth)
+                incarnation.report(
+                    error=failed.reason,
+                    stderr_tail=failed.stderr_tail,
+                    needs_auth=failed.needs_auth,
+                    futile=failed.futile,
+                )
                 if not failed.needs_auth:
                     raise
             except ServerLost as lost:

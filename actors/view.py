@@ -108,6 +108,17 @@ class View:
         """The view's snapshot now, then the latest after each change of it, conflated; as `Host.changes`."""
         return _Changes(self, self._cell.changes())
 
+    def unmatched(self) -> dict[Item, str | None]:
+        """The items of ``exclude`` and ``include`` that name nothing there is now: slips, probably. Never waits.
+
+        Opening a view with such an item is no error, as what it names may be added later. A tool of a server that has not
+        listed its tools is not told, nor is a wire name for as long as a server is being started: ask after `Host.ready`.
+
+        Returns:
+            Each with the nearest name there is (of a server, ``server/tool``, a wire name or a native tool), or None.
+        """
+        return self._lens.unmatched(self.snapshot().model, seen_on(self._board).natives)
+
     def why(self, server: str, bare: str) -> Why:
         """Why a tool is, or is not, in this view's catalog. Never waits."""
         check_names(server, bare)

@@ -8,6 +8,8 @@ Copy it. What one must know:
   the waiting task is cancelled meanwhile. (A host ends within 10 s, whatever its servers do.)
 - Ctrl-C is asyncio's: `asyncio.run` cancels its main task, and what that awaits is cancelled in trio too. Trio is told to
   leave the wake-up file descriptor of signals alone: asyncio (with ``add_signal_handler``) and uvloop need it.
+- When trio ends by itself (a host whose core broke) all that waits for it is told at once: calls end with `RuntimeError`, and
+  the task in the block is cancelled there, and gets the reason where it leaves the block.
 - Context variables are those of the task that calls, as they are then.
 """
 
@@ -42,9 +44,11 @@ class Guest(Generic[T]):
     def __init__(self, context: AbstractAsyncContextManager[T]) -> None:
         self._context = context
         self._scope = trio.CancelScope()
+        self._leaving = self._told = False
 
     async def __aenter__(self) -> Guest[T]:
         self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
         self._open: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[outcome.Outcome[None]] = self._loop.create_future()
         trio.lowlevel.start_guest_run(
@@ -62,15 +66,27 @@ class Guest(Generic[T]):
             raise
         if self._ended.done():
             self._ended.result().unwrap()  # it could not be opened, and this says why
+        self._ended.add_done_callback(self._tell)
         return self
+
+    def _tell(self, _: object) -> None:
+        """Trio ended: nobody in the block may go on as if it had not."""
+        if not self._leaving and self._task is not None:
+            self._told = True
+            self._task.cancel("trio has ended")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leaving = True
         self._scope.cancel()
         given_up = await _settled(self._ended)
+        # The cancellation that was ours is none: the reason takes its place.
+        ours = self._told and self._task is not None and not self._task.uncancel()
         self._ended.result().unwrap()
-        if given_up is not None:
+        if ours and (kind is None or issubclass(kind, asyncio.CancelledError)):
+            raise RuntimeError("trio has ended")
+        if given_up is not None and not ours:
             raise given_up
 
     async def _main(self) -> None:
@@ -105,7 +121,9 @@ class Guest(Generic[T]):
                 answer.set_result(result)
 
         self._nursery.start_soon(call)
-        given_up = await _settled(answer, scope.cancel)
+        given_up = await _settled(answer, scope.cancel, self._ended)
+        if not answer.done():
+            raise RuntimeError("trio ended before the call did")
         value = answer.result().unwrap()
         if given_up is not None:
             raise given_up
@@ -113,13 +131,13 @@ class Guest(Generic[T]):
 
 
 async def _settled(
-    future: asyncio.Future[Any], cancel: Callable[[], None] = lambda: None
+    future: asyncio.Future[Any], cancel: Callable[[], None] = lambda: None, *or_else: asyncio.Future[Any]
 ) -> asyncio.CancelledError | None:
-    """Wait until a future is done, in any case. Being cancelled meanwhile is passed on, and returned."""
+    """Wait until a future is done, or another one, in any case. Being cancelled meanwhile is passed on, and returned."""
     given_up = None
-    while not future.done():
+    while not any(each.done() for each in (future, *or_else)):
         try:
-            await asyncio.wait([future])
+            await asyncio.wait([future, *or_else], return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError as error:
             given_up = error
             cancel()

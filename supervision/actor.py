@@ -87,7 +87,7 @@ class Incarnation:
             if trio.current_effective_deadline() == -math.inf:
                 # Cancelled from outside, and the body made something else of it: that is still no exit to react to.
                 await trio.lowlevel.checkpoint()
-            exit = self._exit(_joined(errors), _retry_after(errors))
+            exit = self._exit(_joined(errors), _retry_after(errors), _futile(errors))
             reason = exit.reason
             return exit
         except BaseException as error:
@@ -96,14 +96,14 @@ class Incarnation:
         finally:
             self._die(reason)
 
-    def _exit(self, raised: str, retry_after: float = 0.0) -> Exit:
+    def _exit(self, raised: str, retry_after: float = 0.0, futile: bool = False) -> Exit:
         if self.stop_asked.is_set():
             return Exit("shutdown", raised or "stopped")
         if self._start_expired:
             late = f"not started within {self.spec.start_timeout:g} s"
             return Exit("start_failed", f"{late}; {raised}" if raised else late, retry_after)
         if raised:
-            return Exit("abnormal" if self.started else "start_failed", raised, retry_after)
+            return Exit("abnormal" if self.started else "start_failed", raised, retry_after, futile)
         return Exit("normal", "returned")
 
     def _die(self, reason: str) -> None:
@@ -192,6 +192,11 @@ def _retry_after(errors: list[BaseException]) -> float:
     """The longest wait that one of them asks for, in seconds; 0 when none does."""
     asked = (getattr(error, "retry_after", None) for error in errors)
     return max((float(each) for each in asked if isinstance(each, int | float)), default=0.0)
+
+
+def _futile(errors: list[BaseException]) -> bool:
+    """Whether each of them says that another attempt is of no use."""
+    return bool(errors) and all(getattr(error, "futile", None) is True for error in errors)
 
 
 class Context:

@@ -53,6 +53,7 @@ class Keeper:
         self._generation = 0
         self._history = cleared()
         self._next_retry_at: float | None = None
+        self._asked = False
         self._ticket: Ticket | None = None
         self._pause: trio.Event | None = None
         self._shown: ChildState | None = None
@@ -77,6 +78,7 @@ class Keeper:
             restarts=self._history.restarts,
             first=self._history.failures == 0,
             next_retry_at=self._next_retry_at,
+            asked=self._asked and self._next_retry_at is not None,
             attempt=next_attempt(self.spec, self._history),
             reason=self._history.last_reason,
             pending=self.stage == "stopping" and self.upcoming is not None,
@@ -202,9 +204,11 @@ class Keeper:
             self.spec, self._history, exit, healthy_since=healthy_since, now=now, rng=self.home.rng
         )
         match decision:
-            case RestartAfter(delay):
+            case RestartAfter(delay, asked):
+                self._asked = asked
                 self._wait("backing_off", now + delay, exit.reason)
-            case Park(retry_after):
+            case Park(retry_after, asked):
+                self._asked = asked
                 self._wait("parked", None if retry_after is None else now + retry_after, exit.reason)
             case Escalate(reason):
                 self._note("escalated", reason)

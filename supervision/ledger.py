@@ -8,9 +8,11 @@ history and one `Decision` for the supervisor to carry out. In order:
 2. Health proven for ``backoff.reset_after`` seconds clears the history before this end is counted.
 3. `RESTARTS` says if this kind of end is answered at all for this restart type; if not, the child is removed.
 4. A parked child's slow retry that ended parks again: one try per ``park_retry``, never a burst.
-5. One more restart than ``intensity.restarts`` within ``intensity.window``: park or escalate.
-6. Else restart, after a backoff that grows with the deaths counted since the history was cleared; and not before the time
-   that the end itself named (`Exit.retry_after`), which goes for 4 and 5 too.
+5. A first attempt that is futile (`Exit.futile`) parks at once. One that follows another death does not: what ran a moment ago
+   may be on its way back, as a program that is being upgraded.
+6. One more restart than ``intensity.restarts`` within ``intensity.window``: park or escalate.
+7. Else restart, after a backoff that grows with the deaths counted since the history was cleared; and not before the time
+   that the end itself named (`Exit.retry_after`), which goes for 4 to 6 too.
 
 The cancellation of everything from outside never comes here: it is nothing to react to.
 """
@@ -70,11 +72,14 @@ class Exit:
         reason: one line.
         retry_after: seconds before which it is of no use to start it anew, 0 when that is not known. A body says so by an
             exception with a ``retry_after`` attribute.
+        futile: nothing but a change from outside (an edit, a program that is installed) can make another attempt succeed. A
+            body says so by an exception with a true ``futile`` attribute. It makes a difference only where children park.
     """
 
     kind: ExitKind
     reason: str
     retry_after: float = 0.0
+    futile: bool = False
 
 
 @frozen
@@ -98,16 +103,18 @@ class History:
 
 @frozen
 class RestartAfter:
-    """Start it anew after ``delay`` seconds."""
+    """Start it anew after ``delay`` seconds; ``asked``: the end itself asked to wait so long, and not the backoff."""
 
     delay: float
+    asked: bool = False
 
 
 @frozen
 class Park:
-    """Keep it down and visible; try once after ``retry_after`` seconds, or (None) only by hand."""
+    """Keep it down and visible; try once after ``retry_after`` seconds (``asked``: as above), or (None) only by hand."""
 
     retry_after: float | None
+    asked: bool = False
 
 
 @frozen
@@ -171,10 +178,15 @@ def decide(
     failures = history.failures + 1
     limit = spec.intensity
     stamps = (*(stamp for stamp in history.stamps if now - stamp < limit.window), now)
-    if history.parked or (len(stamps) > limit.restarts and limit.then == "park"):
-        retry = None if limit.park_retry is None else max(limit.park_retry, exit.retry_after)
-        return evolve(history, failures=failures, stamps=(), parked=True), Park(retry)
-    if len(stamps) > limit.restarts:
+    over = len(stamps) > limit.restarts
+    hopeless = exit.futile and not history.failures
+    if history.parked or (limit.then == "park" and (over or hopeless)):
+        parked = evolve(history, failures=failures, stamps=(), parked=True)
+        if limit.park_retry is None:
+            return parked, Park(None)
+        return parked, Park(max(limit.park_retry, exit.retry_after), asked=exit.retry_after > limit.park_retry)
+    if over:
         return evolve(history, failures=failures, stamps=()), Escalate(exit.reason)
-    delay = max(spec.backoff.delay(history.failures, rng), exit.retry_after)
-    return evolve(history, failures=failures, stamps=stamps), RestartAfter(delay)
+    delay = spec.backoff.delay(history.failures, rng)
+    decision = RestartAfter(max(delay, exit.retry_after), asked=exit.retry_after > delay)
+    return evolve(history, failures=failures, stamps=stamps), decision

@@ -64,6 +64,7 @@ class ChildState:
         restarts: how often it was started anew since its history was last cleared.
         first: no death in this history yet.
         next_retry_at: trio clock time of the next start (``backing_off``; ``parked`` with a slow retry), else None.
+        asked: that time is so late because its last death asked for it (`Exit.retry_after`).
         attempt: which restart of how many within the window is next or under way, or None.
         reason: its last death in this history, in one line, or None.
         pending: a replacement waits for this incarnation's end.
@@ -76,6 +77,7 @@ class ChildState:
     restarts: int = 0
     first: bool = True
     next_retry_at: float | None = None
+    asked: bool = False
     attempt: tuple[int, int] | None = None
     reason: str | None = None
     pending: bool = False

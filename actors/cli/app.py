@@ -10,7 +10,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
@@ -23,8 +23,8 @@ from .voice import Voice, diagnose, speak, voice
 
 __all__ = ["Options", "app", "run"]
 
-_APART = ("--", "--help", "--version")
-"""What begins with two dashes and is no option of a verb."""
+_APART = ("-", "--", "--help", "-h", "--version", "-V")
+"""What begins with a dash and is no option of a verb."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -38,7 +38,7 @@ def _options() -> Mapping[str, bool]:
         if not verb.startswith("-"):
             for argument in app[verb].assemble_argument_collection():
                 for name in argument.names:
-                    if name.startswith("--"):
+                    if name.startswith("-"):
                         found[name] = not name.startswith("--no-") and not _is_flag(argument.hint)
     return found
 
@@ -53,14 +53,14 @@ def _verb_first(tokens: Sequence[str]) -> list[str]:
     Raises:
         CliError: before the verb there is something that is no option of any verb, or there is no verb.
     """
-    if not tokens or not tokens[0].startswith("--") or tokens[0] in _APART:
+    if not tokens or not tokens[0].startswith("-") or tokens[0] in _APART:
         return list(tokens)
     known = _options()
     at = 0
-    while at < len(tokens) and tokens[at].startswith("--") and tokens[at] not in _APART:
+    while at < len(tokens) and tokens[at].startswith("-") and tokens[at] not in _APART:
         name, has_value, _ = tokens[at].partition("=")
         if name not in known:
-            raise CliError(Exit.USAGE, f"there is no option {name!r}{_did_you_mean(name, known)}; see playbill --help")
+            raise CliError(Exit.USAGE, f"{_no_option(name, known)}; see playbill --help")
         at += 2 if known[name] and not has_value else 1
     if at >= len(tokens) or tokens[at] == "--":
         raise CliError(Exit.USAGE, "there is no verb beside the options; see playbill --help")
@@ -83,11 +83,22 @@ def _as_text(tokens: Sequence[str]) -> list[str]:
     return [*map(_readable, tokens[:end]), *tokens[end:]]
 
 
-def _did_you_mean(name: str, known: Any) -> str:
+def _no_option(name: str, known: Collection[str]) -> str:
+    """What is said of an option that there is not: with the one that is most like it, or of a letter, that begins with it."""
     from ..model.nearest import nearest
 
-    near = nearest(name, known)
-    return "" if near is None else f" (did you mean {near!r}?)"
+    name = name.partition("=")[0]
+    if name.startswith("--") or len(name) < 2:
+        near = nearest(name, [each for each in known if each.startswith("--")])
+    else:
+        word = nearest(f"-{name}", known) if len(name) > 3 else None
+        near = word or next((each for each in known if each[2:3] == name[1:2].lower()), None)
+    return f"there is no option {name!r}" + ("" if near is None else f" (did you mean {near!r}?)")
+
+
+def _options_of(error: UnknownOptionError) -> list[str]:
+    own = [name for argument in error.argument_collection or () for name in argument.names if name.startswith("-")]
+    return [*own, *(name for name in _APART if len(name) > 2)]
 
 
 def _usage(error: CycloptsError) -> str:
@@ -97,9 +108,14 @@ def _usage(error: CycloptsError) -> str:
         unused = " ".join(map(repr, error.unused_tokens or ()))
         hint = " (JSON with spaces needs quotes)" if verb == "call" else ""
         return f"too many arguments: {unused}; see {where}{hint}"
+    if isinstance(error, UnknownOptionError):
+        said = _no_option(error.token.keyword or error.token.value, _options_of(error))
+        behind = {"add": "the command of a server", "run": "the command that is run"}.get(verb or "")
+        if behind is not None:
+            name = "NAME " if verb == "add" else ""
+            return f"{said}; {behind} comes behind --: playbill {verb} {name}-- COMMAND ARGUMENTS"
+        return f"{said}; see {where}"
     said = " ".join(str(error).split())
-    if isinstance(error, UnknownOptionError) and verb == "add":
-        return f"{said} The command of a server comes behind --: playbill add NAME -- COMMAND ARGUMENTS"
     return f"{said} See {where}."
 
 

@@ -13,19 +13,21 @@ import trio
 from ..edge.config.discover import Scope
 from ..model.config import Config, ServerEntry
 from ..model.errors import UnknownServer, UnknownTool
+from ..model.frozen import thaw
 from ..model.naming import PREFIX
 from ..model.nearest import nearest
-from ..model.snapshot import PluginModel, Snapshot
+from ..model.plain import flat
+from ..model.snapshot import PluginModel, ServerState, Snapshot
 from .configs import load
 from .errors import CliError, Exit, diagnose
 from .hosting import opened
 from .interrupt import run
 from .names import by_wire_name, near_tool, origin_of, subject
-from .render import print_json, print_text
+from .render import columns_used, print_json, print_table, print_text, summary
 from .showing import why_not_ready
 from .waiting import settle, working
 
-__all__ = ["call_tool", "origin_of", "parse_arguments", "text_of"]
+__all__ = ["arguments_of", "call_tool", "origin_of", "parse_arguments", "text_of"]
 
 SCHEMA = 1
 """The version of the JSON around the result; it grows when a key changes or goes, not when one is added."""
@@ -79,7 +81,7 @@ def call_tool(
     as_json: bool = False,
     timeout: float | None = None,
 ) -> int:
-    """Call one tool and print its answer.
+    """Call one tool and print its answer; of a server alone, what there is to call.
 
     Args:
         path, scope: of the config, as in `configs.open_store`.
@@ -89,7 +91,7 @@ def call_tool(
         timeout: seconds for all of it; None = 60 for the server to be ready, then the entry's own or 60 for the call.
 
     Returns:
-        `Exit.OK`, or `Exit.FAILURE` when the tool says it failed.
+        `Exit.OK`, or `Exit.FAILURE` when the tool says it failed; `Exit.USAGE` when no tool was named, and so none was called.
 
     Raises:
         CliError: the arguments or the name are wrong, or the server did not get ready.
@@ -101,6 +103,9 @@ def call_tool(
     tool, arguments = _sorted_out(config, name, given)
     values = parse_arguments(arguments)
     config = load(path, scope) if config is None else config
+    alone = None if tool is not None or name.startswith(PREFIX) else config.get(name)
+    if alone is not None and not given:
+        return _list_tools(alone, config, as_json=as_json, timeout=TIMEOUT if timeout is None else timeout)
     seconds = TIMEOUT if timeout is None else timeout
     origin: tuple[ServerEntry, str] | None
     if tool is None:
@@ -142,6 +147,51 @@ def call_tool(
         return Exit.OK
 
     return run(verb)
+
+
+def _list_tools(entry: ServerEntry, config: Config, *, as_json: bool, timeout: float) -> int:
+    """Start one server and list what it has to be called."""
+    _must_run(entry)
+
+    async def verb() -> int:
+        async with opened(Config((entry,), config.path, config.warnings)) as host:
+            server = _ready((await settle(host, timeout, [entry.name])).model, entry.name)
+        if as_json:
+            tools = [
+                {
+                    "tool": tool.bare,
+                    "enabled": tool.enabled,
+                    "title": tool.title,
+                    "description": tool.description,
+                    "input_schema": thaw(tool.input_schema),
+                }
+                for tool in server.tools
+            ]
+            print_json({"schema": SCHEMA, "server": entry.name, "tool": None, "tools": tools})
+        elif server.tools:
+            rows = [
+                (
+                    flat(f"{entry.name}/{tool.bare}"),
+                    ", ".join(map(flat, arguments_of(tool.input_schema))),
+                    "" if tool.enabled else "excluded",
+                    summary(tool.description),
+                )
+                for tool in server.tools
+            ]
+            print_table(columns_used(("TOOL", "ARGUMENTS", "STATE", "DESCRIPTION"), rows, keep=1))
+        what = "name one of these tools behind it" if server.tools else "which has no tools"
+        diagnose(f"{entry.name!r} is a server: {what}")
+        return Exit.USAGE
+
+    return run(verb)
+
+
+def arguments_of(schema: Mapping[str, Any]) -> list[str]:
+    """The names of the arguments that a schema has, in its order; one that may be left out is in brackets."""
+    known, needed = schema.get("properties"), schema.get("required")
+    names = list(known) if isinstance(known, Mapping) else []
+    must = set(needed) if isinstance(needed, list | tuple) and all(isinstance(each, str) for each in needed) else set()
+    return [name if name in must else f"[{name}]" for name in names]
 
 
 def _is_object(text: str) -> bool:
@@ -207,14 +257,19 @@ def _find(model: PluginModel, name: str, origin: tuple[ServerEntry, str] | None)
             raise UnknownTool(name, near_tool(model, name))
         return found
     entry, bare = origin
-    server = model.server(entry.name)
-    if server is None or server.phase != "ready":
-        why = why_not_ready(server) if server is not None else "it is gone"
-        raise CliError(Exit.SERVER, f"server {entry.name!r} is not ready: {why}")
+    server = _ready(model, entry.name)
     if server.tool(bare) is None:
         near = nearest(bare, (tool.bare for tool in server.tools))
         raise UnknownTool(bare, f"{entry.name}/{near}" if near else None, server=entry.name)
     return entry.name, bare
+
+
+def _ready(model: PluginModel, name: str) -> ServerState:
+    server = model.server(name)
+    if server is None or server.phase != "ready":
+        why = why_not_ready(server) if server is not None else "it is gone"
+        raise CliError(Exit.SERVER, f"server {name!r} is not ready: {why}")
+    return server
 
 
 def text_of(result: Any) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from attrs import asdict
+from attrs import asdict, evolve
 
-from ..edge.config.check import Finding, check_file, check_shadows
+from ..edge.config.check import UNTRUSTED, Finding, check_file, check_shadows
 from ..edge.config.file import FileStore
 from ..edge.config.scopes import ScopedStore
 from ..model.errors import ConfigError
 from .configs import near, open_store
 from .errors import Exit, one_line
+from .listing import waiting_for_trust
 from .options import EditOptions
 from .render import print_json
 
@@ -52,7 +54,7 @@ def check_config(*, strict: bool, options: EditOptions) -> int:
             }
         )
     else:
-        for each in findings:
+        for each in _together(findings):
             if not options.quiet or each.severity == "error" or (strict and each.severity == "warning"):
                 print(line_of(each))
         if not options.quiet:
@@ -69,6 +71,16 @@ def line_of(finding: Finding) -> str:
     word = "" if finding.severity == "error" else f"{finding.severity}: "
     parts = [place, *([finding.path] if finding.path else []), f"{word}{finding.message}"]
     return one_line(": ".join(parts))
+
+
+def _together(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, those of several entries that only want approval in one: where the first is, with the names of all."""
+    waiting = [each for each in findings if each.message.startswith(f"{UNTRUSTED}run ")]
+    if len(waiting) < 2:
+        return list(findings)
+    first = waiting[0]
+    one = evolve(first, path=None, server=None, message=waiting_for_trust([each.server or "" for each in waiting]))
+    return [one if each is first else each for each in findings if each is first or each not in waiting]
 
 
 def _stores(store: Any) -> list[FileStore]:

@@ -42,9 +42,9 @@ def add_server(
     url: str | None,
     header: Sequence[str],
     headers_helper: str | None,
-    kind: str | None,
     env: Sequence[str],
     cwd: str | None,
+    type_: str | None = None,
     replace: bool,
     options: EditOptions,
 ) -> int:
@@ -52,9 +52,9 @@ def add_server(
 
     Args:
         name: its key.
-        command: the program and its arguments; empty for a remote server.
-        url, header: of a remote server; headers as ``KEY: VALUE``.
-        headers_helper, kind: of one too: a command that prints more headers; ``http`` or ``sse``.
+        command: the program and its arguments; for a remote server nothing, or its URL.
+        url, header, type_: of a remote server; headers as ``KEY: VALUE``; None = streamable HTTP, or else SSE.
+        headers_helper: of one too: a command line that prints more headers.
         env, cwd: of a program; variables as ``KEY=VALUE``.
         replace: whether there may be one of that name.
         options: which file, and how to tell.
@@ -63,13 +63,15 @@ def add_server(
         CliError: what is given is no server, or the name is there.
         ConfigError, WriteFailed: the file cannot be read or written; it is as before.
     """
-    entry = _entry(name, command, url, header, env, cwd)
-    if headers_helper is not None or kind is not None:
+    if url is None and len(command) == 1 and _is_url(command[0]):
+        url, command = command[0], ()
+    entry = _entry(name, command, url, header, env, cwd, type_)
+    if headers_helper is not None:
         if url is None:
-            raise CliError(Exit.USAGE, "--headers-helper and --type are for a server with a --url")
-        if headers_helper is not None and not headers_helper.strip():
+            raise CliError(Exit.USAGE, "--headers-helper is for a remote server: playbill add NAME URL")
+        if not headers_helper.strip():
             raise CliError(Exit.USAGE, "--headers-helper takes a command line")
-        entry = evolve(entry, headers_helper=headers_helper, type=kind)
+        entry = evolve(entry, headers_helper=headers_helper)
     store = open_store(options.config, options.scope, options.timeout)
     before = {path for path in store.watched() if os.path.lexists(path)}
     there = _read(store)
@@ -168,8 +170,18 @@ def set_enabled(name: str, tool: str | None, on: bool, *, options: EditOptions) 
     return Exit.OK
 
 
+def _is_url(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://"))
+
+
 def _entry(
-    name: str, command: Sequence[str], url: str | None, header: Sequence[str], env: Sequence[str], cwd: str | None
+    name: str,
+    command: Sequence[str],
+    url: str | None,
+    header: Sequence[str],
+    env: Sequence[str],
+    cwd: str | None,
+    type_: str | None,
 ) -> ServerEntry:
     def refuse(why: str) -> CliError:
         return CliError(Exit.USAGE, why)
@@ -177,11 +189,14 @@ def _entry(
     if not name.strip():
         raise refuse("a server needs a name")
     if not command and url is None:
-        raise refuse("what to run comes behind --, or --url says where the server is: playbill add NAME -- COMMAND")
+        how = "playbill add NAME -- COMMAND, or playbill add NAME https://…"
+        raise refuse(f"what to run comes behind --, or a URL says where the server is: {how}")
     if command and url is not None:
         raise refuse("a server has a command or a --url, not both")
     if command and header:
-        raise refuse("--header is for a server with a --url")
+        raise refuse("--header is for a server with a URL")
+    if command and type_ is not None:
+        raise refuse("--type is for a server with a URL")
     if url is not None and (env or cwd is not None):
         raise refuse("--env and --cwd are for a server with a command")
     entry = ServerEntry(
@@ -190,6 +205,7 @@ def _entry(
         args=tuple(command[1:]),
         env=_pairs(env, "--env", "=", "KEY=VALUE"),
         cwd=cwd,
+        type=type_,
         url=url,
         headers=_pairs(header, "--header", ":", "'KEY: VALUE'", str.strip),
     )

@@ -15,7 +15,10 @@ from typing import Any
 from ..model import errors as model
 from .voice import diagnose, one_line
 
-__all__ = ["CODES", "CliError", "Exit", "diagnose", "explain", "failure", "leaf_of", "one_line"]
+__all__ = ["CODES", "HOW_TO_ADD", "CliError", "Exit", "diagnose", "explain", "failure", "leaf_of", "one_line"]
+
+HOW_TO_ADD = "`playbill add NAME -- COMMAND` adds a server, and makes the file"
+"""What is said where there is no config, or nothing in it."""
 
 SCHEMA = 1
 """The version of the JSON of a failure; it grows when a key changes or goes, not when one is added."""
@@ -103,7 +106,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return leaf.code, str(leaf)
     for kind, code in CODES.items():
         if isinstance(leaf, kind):
-            return code, str(leaf)
+            more = f"; {HOW_TO_ADD}" if isinstance(leaf, model.ConfigError) and leaf.nothing else ""
+            return code, f"{leaf}{more}"
     if os.environ.get("PLAYBILL_DEBUG"):
         traceback.print_exception(error)
     hint = "" if os.environ.get("PLAYBILL_DEBUG") else " (PLAYBILL_DEBUG=1 shows where; please report it)"

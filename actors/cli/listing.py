@@ -10,13 +10,22 @@ from typing import Any
 from ..edge.config.discover import Scope
 from ..edge.config.here import look_here
 from ..edge.config.trust import unapprovable
-from ..model.config import ServerEntry
+from ..model.config import Config, ServerEntry
 from ..model.mask import mask_args, mask_text, mask_url
 from .configs import load, near, place
-from .errors import Exit, diagnose
+from .errors import HOW_TO_ADD, Exit, diagnose
 from .render import columns_used, print_json, print_table
 
-__all__ = ["about_untrusted", "how_to_trust", "kind", "list_servers", "what_runs", "what_runs_json"]
+__all__ = [
+    "about_untrusted",
+    "how_to_trust",
+    "kind",
+    "list_servers",
+    "none_in",
+    "waiting_for_trust",
+    "what_runs",
+    "what_runs_json",
+]
 
 SCHEMA = 1
 
@@ -67,7 +76,7 @@ def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool 
         columns = ("SERVER", "KIND", "RUNS", "TOOLS", "STATE", "ENVIRONMENT", "SOURCE")
         print_table(columns_used(columns, rows, keep=4))
     else:
-        diagnose(f"{config.path or 'the config'}: no servers")
+        diagnose(none_in(config))
     for warning in () if quiet else config.warnings:
         diagnose(f"warning: {warning}")
     invalid = [entry.error for entry in config.servers if entry.error is not None]
@@ -85,13 +94,22 @@ def about_untrusted(entries: Sequence[ServerEntry]) -> list[str]:
     can = [entry for entry in entries if unapprovable(entry) is None]
     if len(can) < 2:
         return [f"server {entry.name!r}: {how_to_trust(entry)}" for entry in entries]
-    names = ", ".join(repr(entry.name) for entry in can)
-    said = [
-        f"{len(can)} servers come with the project and are not started: `playbill trust --all` shows them ({names})"
-    ]
-    return said + [
+    return [waiting_for_trust([entry.name for entry in can])] + [
         f"server {entry.name!r}: {how_to_trust(entry)}" for entry in entries if unapprovable(entry) is not None
     ]
+
+
+def waiting_for_trust(names: Sequence[str]) -> str:
+    """What is said of several servers that a project brings and nobody approved."""
+    shown = ", ".join(map(repr, names))
+    return (
+        f"{len(names)} servers come with the project and are not started: `playbill trust --all` shows them ({shown})"
+    )
+
+
+def none_in(config: Config) -> str:
+    """What is said of a config without servers: where that is, and how to add one."""
+    return f"{near(config.path) if config.path else 'the config'}: no servers; {HOW_TO_ADD.partition(',')[0]}"
 
 
 def how_to_trust(entry: ServerEntry) -> str:
@@ -101,14 +119,8 @@ def how_to_trust(entry: ServerEntry) -> str:
 
 
 def kind(entry: ServerEntry) -> str:
-    """How a server is reached: ``stdio``, ``http``, ``sse``, ``memory``, or ``?`` when the entry does not say."""
-    if entry.server is not None:
-        return "memory"
-    if entry.command is not None:
-        return "stdio"
-    if entry.url is not None:
-        return "sse" if (entry.type or "").lower() == "sse" else "http"
-    return "?"
+    """As `ServerEntry.kind`."""
+    return entry.kind
 
 
 def what_runs(entry: ServerEntry) -> str:
@@ -182,6 +194,7 @@ def _as_json(entry: ServerEntry) -> dict[str, Any]:
         "name": entry.name,
         "kind": kind(entry),
         **what_runs_json(entry),
+        "headers": list(entry.headers),
         "environment": [
             {"name": name, "set": there} for name, there in look_here(entry).variables().items() if entry.error is None
         ],

@@ -68,6 +68,7 @@ def host_options(profile: str | None, budget: int | None) -> dict[str, Any]:
 _Config = Annotated[
     str | None,
     Parameter(
+        alias="-c",
         completer=completers.files,
         help="The mcp.json to use. Without it: the nearest .mcp.json and your own file, both together.",
     ),
@@ -78,12 +79,16 @@ _Scope = Annotated[
 ]
 _Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print JSON, and only that, on stdout.")]
 _Quiet = Annotated[
-    bool, Parameter(negative="", show_default=False, help="Say nothing but what was asked for and what is wrong.")
+    bool,
+    Parameter(
+        alias="-q", negative="", show_default=False, help="Say nothing but what was asked for and what is wrong."
+    ),
 ]
 
 
 _Verbose = Annotated[
-    bool, Parameter(negative="", show_default=False, help="Tell what happens, with the seconds, on stderr.")
+    bool,
+    Parameter(alias="-v", negative="", show_default=False, help="Tell what happens, with the seconds, on stderr."),
 ]
 
 
@@ -173,6 +178,7 @@ class PickOptions(SaidOptions):
     verbose: Annotated[
         bool,
         Parameter(
+            alias="-v",
             negative="",
             show_default=False,
             help="Tell what happened, with the seconds, on stderr: when the screen is gone, or at once in a file.",
@@ -196,7 +202,8 @@ class DemoOptions(SaidOptions):
     config: Annotated[
         str | None,
         Parameter(
-            help="Where to write the demo's mcp.json, for a look at it afterwards: a new file. Without it: a temporary one."
+            alias="-c",
+            help="Where to write the demo's mcp.json, for a look at it afterwards: a new file. Without it: a temporary one.",
         ),
     ] = None
     json: Annotated[

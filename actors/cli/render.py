@@ -1,4 +1,4 @@
-"""How values are shown: as JSON, or as tables: with colours and fitted to the width on a terminal, plain and whole when piped.
+"""How values are shown: as JSON, or as tables: with colours and fitted to the width on a terminal, plain when piped.
 
 What comes from a server or a config is shown without its control characters, so that it cannot drive the terminal.
 """
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from attrs import frozen
 
-from .voice import cells, one_line, voice
+from .voice import cells, cut, one_line, voice
 
 __all__ = ["STYLES", "Table", "print_failure", "print_json", "print_table", "print_text", "summary"]
 
@@ -37,6 +37,15 @@ STYLES: Mapping[str, str] = {
 
 _BETWEEN = 3
 """Columns of a terminal between two columns of a table; on the left and on the right of it there is one."""
+
+PROSE = frozenset({"DESCRIPTION", "WHAT IT DOES"})
+"""The columns of which the beginning is enough, and all that is cut in a pipe."""
+
+_MOST_PROSE = 80
+"""Columns of a terminal that a text of those has in a pipe."""
+
+_MOST_PADDED = 120
+"""Columns of a terminal up to which a column is filled up in a pipe: a longer cell makes its own row longer, and no other."""
 
 _READABLE = 16
 """Columns of a terminal below which a text is not well read: a longer one gets at least so many."""
@@ -97,9 +106,11 @@ def print_table(table: Table) -> None:
 
 
 def print_plain(table: Table, file: TextIO) -> None:
-    """A table without colours, nothing cut; columns are at least two spaces apart."""
+    """A table without colours, nothing cut but prose; columns are at least two spaces apart."""
     rows = [table.columns, *([one_line(cell) for cell in row] for row in table.rows)]
-    widths = [max(cells(row[at]) for row in rows) for at in range(len(table.columns))]
+    prose = [heading in PROSE for heading in table.columns]
+    rows = [[cut(cell, _MOST_PROSE) if long else cell for cell, long in zip(row, prose, strict=True)] for row in rows]
+    widths = [min(_MOST_PADDED, max(cells(row[at]) for row in rows)) for at in range(len(table.columns))]
     for row in rows:
         padded = [cell + " " * (width - cells(cell)) for cell, width in zip(row, widths, strict=True)]
         print("  ".join(padded).rstrip(), file=file)

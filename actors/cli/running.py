@@ -21,7 +21,7 @@ from ..host import Host
 from ..model.phase import WORDS
 from ..model.snapshot import ServerState, Snapshot
 from .configs import open_store, openable
-from .errors import CliError, Exit, diagnose, one_line
+from .errors import HOW_TO_ADD, CliError, Exit, diagnose, one_line
 from .hosting import opened
 from .interrupt import run
 from .options import host_options
@@ -78,6 +78,8 @@ def run_host(
     async def verb() -> int:
         where = None if path is None else Path(openable(path))
         async with opened(where, scope=scope, watch=bool(watch), **options) as host:
+            if not host.snapshot().model.servers and not quiet:
+                diagnose(f"there are no servers in the config; {HOW_TO_ADD.partition(',')[0]}")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_tell, host, out, as_json, quiet)
                 if command and timeout is not None:

@@ -17,7 +17,7 @@ from .configs import load
 from .errors import Exit, diagnose
 from .hosting import opened
 from .interrupt import run
-from .listing import about_untrusted
+from .listing import about_untrusted, none_in
 from .options import host_options
 from .render import columns_used, print_json, print_table, summary
 from .waiting import settle
@@ -91,7 +91,7 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
     asked = [config.get(server.name) for server in model.servers if server.phase == "untrusted"]
     untrusted = about_untrusted([entry for entry in asked if entry is not None])
-    empty = [] if model.servers else ["there are no servers in the config"]
+    empty = [] if model.servers else [none_in(config)]
     if quiet:
         return code, [*unread, *invalid, *down, *over]
     return code, [

@@ -40,6 +40,7 @@ app = App(
         "10 to 12 what chaos found, 130 interrupted."
     ),
     version=_version,
+    version_flags=["--version", "-V"],
 )
 
 
@@ -161,7 +162,9 @@ def run(
 ) -> int:
     """Keep the servers running and tell every change of the catalog, until Ctrl-C; the config is watched.
 
-    Example: playbill run -- sleep 60
+    With a command it goes on for as long as that runs: what it makes of the servers and the catalog is seen as it happens.
+
+    Example: playbill run --timeout 30 -- sh -c 'playbill disable clock/wait; sleep 2'
     """
     from .running import run_host
 
@@ -207,16 +210,17 @@ _Server = Annotated[str, Parameter(name="NAME", completer=completers.servers, he
 def add(
     name: Annotated[str, Parameter(name="NAME", help="What to call the server.")],
     /,
-    *command: Annotated[str, Parameter(name="COMMAND", help="What to run, behind --.")],
-    url: Annotated[str | None, Parameter(help="Where a remote server is, instead of a command.")] = None,
+    *command: Annotated[str, Parameter(name="COMMAND", help="What to run, behind --; or the URL of a remote server.")],
+    url: Annotated[str | None, Parameter(help="The URL of a remote server, as an option.")] = None,
+    type_: Annotated[
+        Literal["http", "sse"] | None,
+        Parameter(name="--type", help="How it is spoken to (http, and sse where that is all it knows)."),
+    ] = None,
     header: Annotated[
         list[str] | None, Parameter(negative="", help="A header for it, 'KEY: VALUE'; as often as needed.")
     ] = None,
     headers_helper: Annotated[
         str | None, Parameter(help="A command line that prints more headers for it, as JSON, at each connection.")
-    ] = None,
-    type: Annotated[
-        Literal["http", "sse"] | None, Parameter(help="How a remote server is spoken to (without it: found out).")
     ] = None,
     env: Annotated[
         list[str] | None, Parameter(negative="", help="A variable for the command, KEY=VALUE; as often as needed.")
@@ -239,9 +243,9 @@ def add(
         url=url,
         header=header or (),
         headers_helper=headers_helper,
-        kind=type,
         env=env or (),
         cwd=cwd,
+        type_=type_,
         replace=replace,
         options=options,
     )

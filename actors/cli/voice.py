@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 import time
-import unicodedata
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -22,7 +21,15 @@ from typing import TextIO
 
 from attrs import define, field
 
+from ..model.cells import columns, steady
+
 __all__ = ["Voice", "cells", "cut", "detail", "diagnose", "one_line", "speak", "voice"]
+
+_PATIENCE = 2.0
+"""Seconds that a terminal which takes nothing is waited for."""
+
+_PAUSE = 0.02
+"""Seconds until it is asked again."""
 
 _HELD = 10_000
 """Lines that are kept while a screen covers the terminal; of more, the last."""
@@ -49,6 +56,7 @@ class Voice:
     _drawn: str = field(default="", init=False)
     _held: deque[str] | None = field(default=None, init=False)
     _missed: int = field(default=0, init=False)
+    _stuck: bool = field(default=False, init=False)
 
     @property
     def elapsed(self) -> float:
@@ -99,8 +107,45 @@ class Voice:
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(AttributeError, OSError, ValueError):
-            sys.stderr.write(text)
-            sys.stderr.flush()
+            fd = _own_terminal()
+            if fd is None:
+                sys.stderr.write(text)
+                sys.stderr.flush()
+            else:
+                self._hand_over(fd, text.encode(sys.stderr.encoding or "utf-8", "backslashreplace"))
+
+    def _hand_over(self, fd: int, data: bytes) -> None:
+        """Write to a terminal that may be read by nobody: what it does not take in `_PATIENCE` seconds is dropped.
+
+        After that it is waited for no more, until it takes something: or whoever ends us would wait with each line.
+        """
+        deadline = time.monotonic() + (0.0 if self._stuck else _PATIENCE)
+        while data:
+            try:
+                data = data[os.write(fd, data) :]
+                self._stuck = False
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    self._stuck = True
+                    return
+                time.sleep(_PAUSE)
+
+
+_TERMINALS: dict[str, int] = {}
+"""The terminals that were opened for writing without waiting, by name."""
+
+
+def _own_terminal() -> int | None:
+    """The terminal that stderr is, as a description of our own that never waits; None where it is none, or cannot be had."""
+    if os.name != "posix" or not _on_terminal():
+        return None
+    try:
+        name = os.ttyname(sys.stderr.fileno())
+        if name not in _TERMINALS:
+            _TERMINALS[name] = os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    return _TERMINALS[name]
 
 
 def _width() -> int:
@@ -144,21 +189,13 @@ def detail(message: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """A text on one line and without control characters, so that no server's words can drive the terminal."""
-    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    """A text on one line, without control characters (no server's words can drive the terminal), as wide on each terminal."""
+    return steady("".join(char if char.isprintable() else " " for char in " ".join(text.split())))
 
 
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes: wide characters two, those that join the one before none."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells(char) for char in text)
-
-
-def _cells(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return columns(text)
 
 
 def cut(text: str, width: int) -> str:
@@ -167,7 +204,7 @@ def cut(text: str, width: int) -> str:
         return text
     room, kept = max(width - 3, 0), []
     for char in text:
-        room -= _cells(char)
+        room -= columns(char)
         if room < 0:
             break
         kept.append(char)

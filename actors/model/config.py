@@ -161,6 +161,17 @@ class ServerEntry:
         """Whether to run it starts a program that its file names."""
         return self.command is not None or self.headers_helper is not None
 
+    @property
+    def kind(self) -> str:
+        """How it is reached: ``stdio``, ``http``, ``sse``, ``memory``, or ``?`` when the entry does not say."""
+        if self.server is not None:
+            return "memory"
+        if self.command is not None:
+            return "stdio"
+        if self.url is None:
+            return "?"
+        return "sse" if (self.type or "").lower() == "sse" else "http"
+
     def allows(self, bare: str) -> bool:
         """Whether the lists let a tool through: in ``include`` if there is one, and not in ``exclude``.
 

@@ -54,7 +54,12 @@ class ConfigError(PlaybillError):
         file: the path of the file, or None for a configuration made in code.
         line, column: 1-based, or None when unknown.
         path: where in the document, such as ``mcpServers.github.args[2]``, or None.
+
+    Attributes:
+        nothing: there is no file at all.
     """
+
+    nothing = False
 
     def __init__(
         self,

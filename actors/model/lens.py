@@ -6,8 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from attrs import field, frozen
 
+from .naming import PREFIX
 from .native import NativeTool
+from .nearest import nearest
 from .row import Row
+from .snapshot import PluginModel
 from .wire import ToolRef
 
 __all__ = ["EVERYTHING", "Item", "Lens"]
@@ -73,6 +76,35 @@ class Lens:
         """Why a native tool is left out, in words, or None."""
         return BY_EXCLUDE if name in self.exclude else None
 
+    def unmatched(self, model: PluginModel, natives: Collection[NativeTool]) -> dict[Item, str | None]:
+        """The items that name nothing there is, each with the nearest name there is, or None.
+
+        What a server may still list is not among them: a tool of one that has not listed its tools, and a wire name for as long
+        as one is being started.
+
+        Args:
+            model: of all servers.
+            natives: all native tools.
+        """
+        names: set[Item] = {native.name for native in natives}
+        refs: set[Item] = set()
+        for server in model.servers:
+            names.add(server.name)
+            for tool in server.tools:
+                names.update((f"{server.name}/{tool.bare}", tool.wire_name))
+                refs.add(ToolRef(server.name, tool.bare))
+        unlisted = [server.name for server in model.servers if server.list_state == "none"]
+        coming = any(
+            server.phase in ("starting", "backing_off") for server in model.servers if server.list_state == "none"
+        )
+        found: dict[Item, str | None] = {}
+        for item in sorted(self.exclude | (self.include or frozenset()), key=str):
+            if item in names or item in refs or _may_come(item, unlisted, coming):
+                continue
+            text = item if isinstance(item, str) else f"{item.server}/{item.bare}"
+            found[item] = nearest(text, sorted(name for name in names if isinstance(name, str)))
+        return found
+
     def natives(self, given: Sequence[NativeTool]) -> tuple[NativeTool, ...]:
         """The native tools that are left."""
         return tuple(native for native in given if native.name not in self.exclude)
@@ -90,6 +122,19 @@ class Lens:
             return row.without(None, BY_INCLUDE)
         shown = _named(self.include, row)
         return row.without(frozenset(tool.ref.bare for tool in row.tools) - shown, BY_INCLUDE)
+
+
+def _may_come(item: Item, unlisted: Collection[str], coming: bool) -> bool:
+    """Whether an item may be that of a tool that is not listed yet.
+
+    Args:
+        item: what is sought.
+        unlisted: the servers that have not listed their tools.
+        coming: one of them is being started.
+    """
+    if isinstance(item, ToolRef):
+        return item.server in unlisted
+    return (coming and item.startswith(PREFIX)) or any(item.startswith(f"{server}/") for server in unlisted)
 
 
 def _may_name(items: Collection[Item], server: str) -> bool:

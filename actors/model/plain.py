@@ -5,6 +5,8 @@ Each function gives one line without control characters and of bounded length, w
 
 from __future__ import annotations
 
+from .cells import steady
+
 __all__ = ["LONGEST_NAME", "flat", "label", "line", "quoted", "short"]
 
 LONGEST_NAME = 100
@@ -33,7 +35,8 @@ def flat(text: str, longest: int = _LONGEST_TEXT) -> str:
 
 def label(name: str) -> str:
     """A name without quotes, as `flat`; in quotes when nothing would be seen of it."""
-    return flat(name, LONGEST_NAME).strip() or quoted(name)
+    shown = flat(name, LONGEST_NAME).strip()
+    return shown if steady(shown).strip() else quoted(name)
 
 
 def line(text: str) -> str:

@@ -66,16 +66,22 @@ class ServerState:
 
     Args:
         name: the key in the config.
+        kind: how it is reached: ``stdio``, ``http``, ``sse``, ``memory``, or ``?`` when the entry does not say.
         command, args, url: as written, unexpanded, secrets masked.
+        headers: the names of those that are sent to a remote server; what they hold is told nowhere.
         source: the file the entry comes from, or None.
         connected: the handshake is alive.
         phase: disabled, untrusted, invalid, needs_auth, starting, ready, backing_off, parked or stopping.
         error: why it is not connected (one line); None when connected or on the first attempt.
+        futile: it is parked for what will not pass by itself: its entry, or what that refers to (a command, a folder, a
+            variable), must be mended first.
         list_error: why the newest listing failed, or None.
         list_state: none (no list yet), current, or stale (kept from before).
         tools: in the order advertised.
         restarts: since its history was last cleared.
+        restarted_at: trio clock time of the last of these, or None.
         next_retry_at: trio clock time of the next attempt, or None.
+        retry_asked: the server itself asked to be left alone until then (Retry-After).
         attempt: which of how many restarts is next, as (n, limit), or None.
         generation: of the incarnation it speaks of; 0 before the first.
         pid, protocol_version: while connected, else None.
@@ -83,18 +89,23 @@ class ServerState:
     """
 
     name: str
+    kind: str = "?"
     command: str | None = None
     args: tuple[str, ...] = ()
     url: str | None = None
+    headers: tuple[str, ...] = ()
     source: str | None = None
     connected: bool = False
     phase: Phase
     error: str | None = None
+    futile: bool = False
     list_error: str | None = None
     list_state: ListState = "none"
     tools: tuple[ToolState, ...] = ()
     restarts: int = 0
+    restarted_at: float | None = None
     next_retry_at: float | None = None
+    retry_asked: bool = False
     attempt: tuple[int, int] | None = None
     generation: int = 0
     pid: int | None = None

@@ -47,8 +47,10 @@ class Lifecycle:
         stage: where its actor is; ``starting`` until the actor runs, ``running`` afterwards (connected or not).
         generation: of the incarnation that runs, or of the last one that ran; 0 before the first.
         restarts: how often it was restarted since its history was last cleared.
+        restarted_at: trio clock time of the last of these, or None.
         first: no death yet in this history: calls wait for it instead of failing.
         next_retry_at: trio clock time of the next attempt (``backing_off``, ``parked``), else None.
+        asked: the server itself asked to be left alone until then.
         attempt: which of how many restarts is next, as (n, limit), or None.
         error: one line of the last death, or None.
         probation: a parked server is being tried again by itself; it counts as parked until it is ready.
@@ -57,8 +59,10 @@ class Lifecycle:
     stage: Stage
     generation: int = 0
     restarts: int = 0
+    restarted_at: float | None = None
     first: bool = True
     next_retry_at: float | None = None
+    asked: bool = False
     attempt: tuple[int, int] | None = None
     error: str | None = None
     probation: bool = False
@@ -77,6 +81,7 @@ class Report:
         protocol_version: as negotiated, or None.
         needs_auth: it refused us for want of a login.
         error: one line why it is not connected, or None.
+        futile: that will not pass by itself: the entry, or what it refers to, must be mended.
         stderr_tail: captured at death (secrets scrubbed), else empty.
     """
 
@@ -88,6 +93,7 @@ class Report:
     protocol_version: str | None = None
     needs_auth: bool = False
     error: str | None = None
+    futile: bool = False
     stderr_tail: str = ""
 
 

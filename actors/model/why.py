@@ -23,7 +23,7 @@ from .plain import LONGEST_NAME, flat, quoted
 from .snapshot import Phase, ServerState, Snapshot, ToolState, Why
 from .wire import ToolRef
 
-__all__ = ["WhyServer", "each_why", "why", "why_server"]
+__all__ = ["TOLD", "WhyServer", "each_why", "restarted", "why", "why_server"]
 
 _MENDED_TOLD = 3
 
@@ -49,6 +49,42 @@ def _in(seconds: float | None) -> str:
     return f" in {math.ceil(seconds)} s" if seconds <= 120 else f" in {math.ceil(seconds / 60)} min"
 
 
+def _wait(server: ServerState, now: float | None) -> str:
+    """When a server is tried again, and if that is what it asked for; empty when nobody knows."""
+    wait = _in(_retry_in(server, now))
+    return f"{wait}{TOLD}" if wait and server.retry_asked else wait
+
+
+TOLD = " as the server asks"
+"""Behind the time of a retry that a server itself named (Retry-After)."""
+
+
+def _ago(seconds: float) -> str:
+    for most, unit, size in ((120, "s", 1), (7200, "min", 60)):
+        if seconds <= most:
+            return f"{max(0, math.floor(seconds / size))} {unit} ago"
+    return f"{math.floor(seconds / 3600)} h ago"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def restarted(server: ServerState, now: float | None = None) -> str | None:
+    """How often a server was restarted since its history was cleared, and when last; None when it was not.
+
+    Args:
+        server: which.
+        now: as in `why`.
+    """
+    if not server.restarts:
+        return None
+    said = f"restarted {_times(server.restarts)}"
+    if now is None or server.restarted_at is None:
+        return said
+    return f"{said}, {'' if server.restarts == 1 else 'last '}{_ago(now - server.restarted_at)}"
+
+
 def _command(verb: str, name: str) -> str:
     """The command that does it, if the name can be typed."""
     return f" (`playbill {verb} {shlex.quote(name)}`)" if name.isprintable() and len(name) <= LONGEST_NAME else ""
@@ -56,15 +92,19 @@ def _command(verb: str, name: str) -> str:
 
 def _after(server: ServerState, now: float | None) -> str:
     """What happens next to a server that is down, and what can be done about it."""
+    if server.futile:
+        wait = _wait(server, now)
+        return f"; mend that and revive it{f' (next retry{wait})' if wait else ''}"
     if server.phase == "parked":
-        times = "once" if server.restarts == 1 else f"{server.restarts} times"
+        times = _times(server.restarts)
         if server.next_retry_at is None:
             return f"; it was restarted {times} and is not retried by itself: revive it"
-        wait = _in(_retry_in(server, now))
+        wait = _wait(server, now)
         when = f"next retry{wait}" if wait else "is retried now and then"
         return f"; it was restarted {times}{', ' if wait else ' and '}{when}: revive it to try now"
+    login = "log in" if server.url is None else "correct its login (the headers of its entry)"
     return {
-        "needs_auth": "; log in and restart it",
+        "needs_auth": f"; {login} and restart it",
         "disabled": "; enable it",
         "stopping": "; enable it",
         "untrusted": f"; trust it to let it start{_command('trust', server.name)}",
@@ -76,7 +116,7 @@ def _state(server: ServerState, now: float | None) -> str:
     """What a server that is not ready is doing: ``is backing off (attempt 2 of 5 in 3 s): exit 1``."""
     error = f": {flat(server.error)}" if server.error else ""
     attempt = "" if server.attempt is None else f"attempt {server.attempt[0]} of {server.attempt[1]}"
-    wait = _in(_retry_in(server, now)) if server.phase == "backing_off" else ""
+    wait = _wait(server, now) if server.phase == "backing_off" else ""
     if wait and not attempt:
         attempt = "next retry"
     return f"{predicate(server.phase)}{f' ({attempt}{wait})' if attempt else ''}{error}"

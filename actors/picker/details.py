@@ -10,7 +10,7 @@ from typing import Any
 from ..model.phase import DOWN_PHASES, WORDS
 from ..model.plain import flat, label, line
 from ..model.snapshot import ServerState, Snapshot, ToolState
-from ..model.why import why, why_server
+from ..model.why import restarted, why, why_server
 
 __all__ = ["lines_of_server", "lines_of_tool", "shown_lines"]
 
@@ -100,11 +100,16 @@ def lines_of_server(snapshot: Snapshot, server: ServerState, now: float | None) 
             ("phase", WORDS[server.phase]),
             ("list", _list_of(server)),
             ("runs", argv),
+            ("kind", {"http": "http (remote)", "sse": "sse (remote)"}.get(server.kind)),
             ("url", None if server.url is None else flat(server.url)),
+            (
+                "headers",
+                ", ".join(map(flat, server.headers)) + " (what they hold is not shown)" if server.headers else None,
+            ),
             ("from", None if server.source is None else flat(server.source)),
             ("pid", None if server.pid is None else str(server.pid)),
             ("protocol", None if server.protocol_version is None else flat(server.protocol_version)),
-            ("restarts", str(server.restarts) if server.restarts else None),
+            ("restarts", (restarted(server, now) or "").removeprefix("restarted ")),
             ("error", flat(server.error or server.list_error or "")),
         ]
     )

@@ -137,11 +137,23 @@ def key_hints(state: State) -> tuple[tuple[str, str], ...]:
     """(key, what it does) for a line at the bottom, the most important first: in the list those that count on this row."""
     mode = mode_of(state.dialog, state.editing)
     hints = {each.action: (shown_key(each.keys[0]), each.hint) for each in TABLE[mode] if each.hint is not None}
-    if isinstance(state.dialog, TrustReview) and state.dialog.review is None:
-        hints.pop("approve", None)  # there is nothing that could be
-    if mode != "list":
-        return tuple(hints.values())
-    return tuple(hints[action] for action in _counting(state))
+    if mode == "list":
+        return tuple(hints[action] for action in _counting(state))
+    for action in _idle(state):
+        hints.pop(action, None)
+    return tuple(hints.values())
+
+
+def _idle(state: State) -> Iterator[str]:
+    """The actions of a dialog that do nothing now."""
+    dialog = state.dialog
+    if isinstance(dialog, TrustReview) and (dialog.review is None or dialog.seen != ((0, wrapped(state).end),)):
+        yield "approve"  # there is nothing that could be, or not all of it was seen
+    if isinstance(dialog, AddForm):
+        if dialog.sent is not None:
+            yield "to_next"  # it is being added
+    elif dialog is not None and len(wrapped(state).lines) <= state.page:
+        yield "line_down"
 
 
 def _counting(state: State) -> Iterator[str]:

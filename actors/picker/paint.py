@@ -1,4 +1,4 @@
-"""From rows to lines: what goes where in how many columns. Pure, but for urwid's knowledge of how wide a character is.
+"""From rows to lines: what goes where in how many columns. Pure.
 
 A line is a list of segments, (attribute, text); every text is clipped to its place with an ellipsis, by columns and not by
 characters, so that wide and combining ones keep the lines straight. A row takes one line; of a server up to two more
@@ -7,17 +7,20 @@ when it has an error, and what its state and its count take where there is no ro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import urwid
 from attrs import frozen
 
+from ..model.cells import columns as columns_of
+from ..model.cells import steady
 from .palette import Glyphs
 from .values import EmptyRow, HeaderRow, NoticeRow, Row, ServerRow, ToolRow
 from .wrap import softly
 
-__all__ = ["NARROW", "NOT", "Brush", "Line", "canvas_of"]
+__all__ = ["NARROW", "NOT", "Brush", "Line", "canvas_of", "shortened"]
 
 Line = list[tuple[str, str]]
 
@@ -34,16 +37,39 @@ _LEAST_SOURCE = 10  # columns; of a path less says nothing
 _BOXES = {"on": "[x]", "off": "[ ]", "pending-on": "[+]", "pending-off": "[-]"}
 
 
+_SEPARATOR = re.compile(r"[/\\]")
+
+
+def shortened(path: str, here: str, home: str) -> str:
+    """A path as seen from a folder, or from home (``~/…``); as it is when it is in neither.
+
+    Args:
+        path: any.
+        here, home: folders, or empty.
+    """
+    for folder, instead in ((here, ""), (home, "~/")):
+        rest = path[len(folder) :]
+        if len(folder) > 1 and path.startswith(folder) and _SEPARATOR.match(rest) is not None:
+            return f"{instead}{rest[1:]}"
+    return path
+
+
 def _width(text: str) -> int:
-    """Columns that a printable text takes; those of ASCII need no looking up."""
-    return len(text) if text.isascii() else urwid.calc_width(text, 0, len(text))
+    """Columns that a text takes as it is drawn."""
+    return columns_of(text)
 
 
 def _upto(text: str, columns: int) -> tuple[int, int]:
     """How many characters of a text fit in so many columns, and how many columns these take."""
     if text.isascii():
         return min(len(text), columns), min(len(text), columns)
-    return urwid.calc_text_pos(text, 0, len(text), columns)
+    used = 0
+    for at, char in enumerate(text):
+        width = columns_of(char)
+        if used + width > columns:
+            return at, used
+        used += width
+    return len(text), used
 
 
 @frozen
@@ -53,10 +79,13 @@ class Brush:
     Args:
         glyphs: which there are.
         columns: how many a line has.
+        here, home: our working folder and the person's own, of which paths are shown without the beginning; or empty.
     """
 
     glyphs: Glyphs
     columns: int
+    here: str = ""
+    home: str = ""
 
     def row(self, row: Row, *, cursor: bool = False) -> list[Line]:
         """The lines of a row, each at most as wide as the screen. It may raise: a view says `broken` instead, and goes on.
@@ -119,12 +148,18 @@ class Brush:
         used = sum(self.width(self.plain(text)) for _, text in line)
         # Its words are never cut: where there is no room for them beside its name they go below it.
         below = self.columns < NARROW or used + self.width(self.plain(f"  {said}")) > self.columns
+        for each in (row.restarted, row.remote):  # what is only said where there is room
+            more = said if each is None else f"{said}{self.glyphs.dot}{each}"
+            if below:
+                said = more if len(self.wrapped(f"      {more}")) == len(self.wrapped(f"      {said}")) else said
+            elif used + self.width(self.plain(f"  {more}")) <= self.columns:
+                said = more
         if not below:
             line.append((kind, f"  {said}"))
         if row.source:
             most = self.columns - used - 2 if below else self.columns // 3
             if most >= _LEAST_SOURCE:
-                line = self._right(line, ("playbill dim", self._tail(row.source, most)))
+                line = self._right(line, ("playbill dim", self._place(row.source, most)))
         lines = [self.fit(line)]
         if below:
             lines += [[(kind, text)] for text in self.wrapped(f"      {said}")]
@@ -161,7 +196,8 @@ class Brush:
         return _width(text)
 
     def plain(self, text: str) -> str:
-        """A text as it can be drawn: one line, and in ASCII if that is all there is."""
+        """A text as it can be drawn: one line, as wide on every terminal, and in ASCII if that is all there is."""
+        text = steady(text)
         if self.glyphs.words:
             text = text.translate(self.glyphs.words).encode("ascii", "replace").decode()
         return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
@@ -193,10 +229,15 @@ class Brush:
         at, _ = _upto(line, max(0, self.columns - len(self.glyphs.more)))
         return self.clip(line[:at].rstrip() + self.glyphs.more, self.columns)
 
-    def _tail(self, text: str, columns: int) -> str:
-        """A text, cut to so many columns with an ellipsis at its beginning: of a path the end says most."""
-        text = self.plain(text)
+    def _place(self, path: str, columns: int) -> str:
+        """A file in so many columns: as seen from here or from home; else its end, from a separator on if that can be."""
+        text = self.plain(shortened(path, self.here, self.home))
         more = self.glyphs.more
+        if self.width(text) <= columns:
+            return text
+        for at in (each.start() for each in _SEPARATOR.finditer(text)):
+            if at and self.width(text[at:]) + len(more) <= columns:
+                return more + text[at:]
         at = 0
         while self.width(text[at:]) > columns - (len(more) if at else 0) and at < len(text):
             at += 1

@@ -78,6 +78,8 @@ class ServerRow:
         state: how it is in few words: ``ready``, ``retry in 12 s (4th of 5)``, ``parked``, ``needs login``, …
         count: ``X of Y tools on the wire``, ``no tools``; None while it has not listed.
         error: why it is not connected, or why its newest listing failed; or None.
+        restarted: how often it was restarted, and when last; None when it was not, or its state says so.
+        remote: of a remote server its kind and its URL, without secrets; None of others.
         source: the file that its entry is from, or None.
         pending: what is under way with it (``removing``, ``restarting``, …), or None.
     """
@@ -92,6 +94,8 @@ class ServerRow:
     error: str | None
     source: str | None
     pending: str | None
+    restarted: str | None = None
+    remote: str | None = None
 
 
 @frozen(kw_only=True)

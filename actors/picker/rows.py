@@ -16,6 +16,7 @@ from attrs import define, field
 
 from ..model.plain import flat, label
 from ..model.snapshot import Snapshot
+from ..model.why import restarted
 from .sections import Memo, Section
 from .values import EmptyRow, HeaderRow, Identity, NoticeRow, Operation, Row, ServerRow, ToolRow
 from .wishes import Wishes
@@ -199,6 +200,8 @@ class Rows(Sequence[Row]):
             error=error,
             source=None if server.source is None else flat(server.source),
             pending=self._wishes.doing.get(server.name),
+            remote=None if server.url is None else flat(f"{server.kind} {server.url}"),
+            restarted=None if server.phase in ("backing_off", "starting") else restarted(server, self._now),
         )
 
     def _tool(self, section: Section, at: int) -> ToolRow:

@@ -15,6 +15,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import trio
@@ -46,6 +47,18 @@ _TICK, _LONG_TICK = 1.0, 15.0
 _FAR = 120.0 + _LONG_TICK
 
 
+def _folders() -> tuple[str, str]:
+    """Our working folder and the person's own; empty where there is none."""
+    try:
+        here = str(Path.cwd())
+    except OSError:  # it is gone
+        here = ""
+    try:
+        return here, str(Path.home())
+    except RuntimeError:
+        return here, ""
+
+
 class Picker(urwid.Widget):
     """The picker as a box widget; to be mounted anywhere in an urwid program that runs on `urwid.TrioEventLoop`.
 
@@ -75,6 +88,7 @@ class Picker(urwid.Widget):
         self._reviewer = reviewer
         self._glyphs = ASCII if ascii else UNICODE
         self._clock = clock
+        self._folders = _folders()
         self._window = Window()
         self._pasting = Pasting()
         self._drawn_cursor: Any = None
@@ -162,11 +176,12 @@ class Picker(urwid.Widget):
         """Seconds until something shown is another one because of the time; None: nothing is."""
         if isinstance(self._state.dialog, LogTail):
             return _TICK
-        retries = [each.next_retry_at for each in self._state.snapshot.model.servers if each.next_retry_at is not None]
-        if not retries:
+        servers = self._state.snapshot.model.servers
+        times = [at for each in servers for at in (each.next_retry_at, each.restarted_at) if at is not None]
+        if not times:
             return None
         # Far ones are told in minutes.
-        return _TICK if min(retries) - self._clock() < _FAR else _LONG_TICK
+        return _TICK if min(abs(at - self._clock()) for at in times) < _FAR else _LONG_TICK
 
     # The widget.
 
@@ -194,7 +209,7 @@ class Picker(urwid.Widget):
     def render(self, size: Size, focus: bool = False) -> urwid.Canvas:
         """Draw what is to be seen now, as urwid asks for it."""
         columns, height = cast("tuple[int, int]", size)  # a box widget is given both
-        brush = Brush(self._glyphs, columns)
+        brush = Brush(self._glyphs, columns, *self._folders)
         under = bottom(self._state, brush, height)[: max(0, height - 1)]
         above = height - len(under)
         if self._state.dialog is None:

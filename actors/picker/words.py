@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..model.phase import DOWN_PHASES, WORDS, predicate
 from ..model.plain import flat, line, quoted
 from ..model.snapshot import Phase, PluginModel, ServerState, Snapshot, ToolState, Verdict
-from ..model.why import why
+from ..model.why import TOLD, why
 from .values import NoticeRow, Tone
 
 __all__ = [
@@ -82,14 +82,15 @@ def state_of(server: ServerState, now: float | None) -> str:
         now: the clock that its times are of, in seconds; None when it is not known.
     """
     at = server.next_retry_at
-    retry = "" if at is None or now is None else f"retry {_wait(at, now)}"
+    retry = "" if at is None or now is None else f"retry {_wait(at, now)}{TOLD if server.retry_asked else ''}"
     words = WORDS[server.phase]
     match server.phase:
         case "backing_off":
             attempt = "" if server.attempt is None else f" ({_ordinal(server.attempt[0])} of {server.attempt[1]})"
             return f"{retry or 'waiting for a retry'}{attempt}"
         case "parked":
-            return f"{words} — press R to revive{f', {retry}' if retry else ''}"
+            how = "mend it, then press R" if server.futile else "press R to revive"
+            return f"{words} — {how}{f', {retry}' if retry else ''}"
         case "starting" if server.connected:
             return f"{words}: its tools are not in yet"
         case "starting":
@@ -97,7 +98,9 @@ def state_of(server: ServerState, now: float | None) -> str:
         case "untrusted":
             return f"{words} — press t to review"
         case "needs_auth":
-            return f"{words} — press R afterwards"
+            if server.url is None:
+                return f"{words} — press R afterwards"
+            return f"{words} — correct its headers, then press R"
     return words
 
 

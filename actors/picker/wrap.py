@@ -8,12 +8,13 @@ How wide a character is, is up to whoever draws: a `Look`. So what is wrapped he
 
 from __future__ import annotations
 
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from attrs import field, frozen
+
+from ..model.cells import columns
 
 __all__ = ["PLAIN", "Look", "Wrapped", "exactly", "fitting", "joined", "softly", "spelled", "whole"]
 
@@ -43,17 +44,11 @@ class _Plain:
 
     def width(self, text: str) -> int:
         """As in `Look`."""
-        return len(text) if text.isascii() else sum(map(_columns, text))
+        return columns(text)
 
     def plain(self, text: str) -> str:
         """As in `Look`."""
         return text
-
-
-def _columns(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
 PLAIN: Look = _Plain()

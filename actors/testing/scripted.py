@@ -37,6 +37,7 @@ class Script:
         tools: names or `ToolDef` values that it advertises.
         connect_delay, list_delay, call_delay, close_delay: seconds each takes; ``math.inf`` hangs.
         refuse: connecting fails with this reason, or None.
+        futile: such a failure will not pass by itself, as that of a command that is not there.
         list_error: listing fails with this reason, or None.
         handler: answers calls: (bare, arguments) → any value; None echoes the arguments.
         needs_auth: a refusal is for want of a login.
@@ -51,6 +52,7 @@ class Script:
     call_delay: float = 0.0
     close_delay: float = 0.0
     refuse: str | None = None
+    futile: bool = False
     list_error: str | None = None
     handler: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
     needs_auth: bool = False
@@ -221,7 +223,7 @@ class ScriptedServers:
         self.spawns[name] += 1
         script = self.scripts.get(name)
         if script is None:
-            raise ConnectionFailed(f"command not found: {entry.command}")
+            raise ConnectionFailed(f"command not found: {entry.command}", futile=True)
         with self.life(name):
             async with self._connect(name, script, on_list_changed) as connection:
                 yield connection
@@ -250,7 +252,10 @@ class ScriptedServers:
             await trio.sleep(script.connect_delay)
             if script.refuse is not None:
                 raise ConnectionFailed(
-                    script.refuse, stderr_tail=script.says or script.refuse, needs_auth=script.needs_auth
+                    script.refuse,
+                    stderr_tail=script.says or script.refuse,
+                    needs_auth=script.needs_auth,
+                    futile=script.futile,
                 )
             self.live[name] = connection
             self._say(name, "connected")

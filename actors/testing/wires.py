@@ -303,13 +303,13 @@ async def _open(
     owner, server = opening.owner, opening.server
     script = owner.servers.scripts.get(server)
     if script is None:
-        raise Refused(f"command not found: {launch.command}")
+        raise HttpRefused(f"command not found: {launch.command}", False, futile=True)
     fault = owner.due(server, opening.number, "spawn")
     if fault is not None:
         await _spawn(fault)
     if script.refuse is not None:
         await trio.sleep(script.connect_delay)
-        raise HttpRefused(script.refuse, script.needs_auth)
+        raise HttpRefused(script.refuse, script.needs_auth, script.futile)
     theirs, ours = _pipes()
     peer = opening.peer = owner.peers[server] = Peer(owner, server, opening.number, script, *theirs, max_line)
     wire = PipeWire(peer, *ours, scrub, native=native, max_line=max_line)

@@ -27,10 +27,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "serverUrl": ("url", "Another name of `url`, which wins."),
     "httpUrl": ("url", "Another name of `url`; both others win."),
     "headers": ("headers", "Headers of a remote server: ASCII, each on one line."),
-    "headersHelper": (
-        "headers_helper",
-        "A command line that prints more headers, as a JSON object, for each connection.",
-    ),
+    "headersHelper": ("headers_helper", "A command line that prints more headers of it, as JSON, for each connection."),
     "disabled": ("disabled", "`true`: configured, not run."),
     "enabled": ("disabled", "`false`: configured, not run."),
     "isActive": ("disabled", "`false`: configured, not run."),

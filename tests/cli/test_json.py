@@ -111,7 +111,7 @@ def test_the_verbs_that_start_servers(inside: Playbill, write_config: WriteConfi
     assert {tool["verdict"] for tool in value["servers"][0]["tools"]} == {"on_wire", "excluded", "over_budget"}
     for name in ("clock/now", "clock/wait", "clock"):
         assert check("why", inside("why", name, "--json", "--config", config).stdout)["server"] == "clock"
-    assert check("why", inside("why", "dead", "--json", "--config", config).stdout)["phase"] == "backing_off"
+    assert check("why", inside("why", "dead", "--json", "--config", config).stdout)["phase"] == "parked"
     value = check("call", inside("call", "clock/now", "--json", "--config", config).stdout)
     assert (value["server"], value["tool"], value["result"]["isError"]) == ("clock", "now", False)
     value = check("call", inside("call", "clock/now", '{"zone": "No/Where"}', "--json", "--config", config).stdout)

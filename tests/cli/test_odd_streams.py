@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import select
 import shlex
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from playbill.actors.cli.voice import _TERMINALS, Voice
 
 from .conftest import PROGRAM, shipped
 from .terminal import on_terminal
@@ -78,3 +84,33 @@ def test_progress_fits_the_terminal_that_stderr_is(
     told = [part.partition("\x1b")[0] for part in text.split("\r") if part.startswith("waiting")]
     assert told
     assert max(map(len, told)) == 39
+
+
+def test_a_terminal_that_nobody_reads_costs_what_is_said_there_two_seconds_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("playbill.actors.cli.voice._PATIENCE", 0.1)
+    ours, theirs = pty.openpty()
+    name = os.ttyname(theirs)
+    with open(theirs, "w", encoding="utf-8") as stderr:
+        monkeypatch.setattr("playbill.actors.cli.voice.sys", SimpleNamespace(stderr=stderr))
+        voice = Voice()
+        done = threading.Event()
+
+        def say_much() -> None:
+            for number in range(3000):
+                voice.say(f"line {number} {'x' * 100}")
+            done.set()
+
+        threading.Thread(target=say_much, daemon=True).start()
+        assert done.wait(60), "it waits for a terminal that nobody reads"
+        # What it had taken is there, in order, and what is said once it is read again.
+        found = b""
+        while select.select([ours], [], [], 0.2)[0]:
+            found += os.read(ours, 65536)
+        assert found.startswith(b"line 0 x")
+        voice.say("and on")
+        assert select.select([ours], [], [], 10)[0]
+        assert os.read(ours, 65536).endswith(b"and on\r\n")
+        os.close(_TERMINALS.pop(name))
+    os.close(ours)

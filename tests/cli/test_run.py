@@ -114,7 +114,7 @@ def test_nothing_but_a_server_is_told_again() -> None:
 def test_retries_are_told_to_who_asks_for_all(
     playbill: Playbill, write_config: WriteConfig, more: tuple[str, ...], times: int
 ) -> None:
-    config = write_config(dead={"command": "no-such-program"})
+    config = write_config(dead={"command": sys.executable, "args": ["-c", "raise SystemExit('not found')"]})
     # The command waits until the server has failed twice.
     done = playbill("run", "--no-watch", "--timeout", "60", *more, "--config", config, "--", "true")
     failures = [
@@ -126,7 +126,7 @@ def test_retries_are_told_to_who_asks_for_all(
     assert len(failures) >= times
     if times == 1:
         assert failures == [
-            "server dead: backing off: command: 'no-such-program' is not found in PATH (further tries are told with --verbose)"
+            "server dead: backing off: the server exited with code 1: not found (further tries are told with --verbose)"
         ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -339,7 +340,7 @@ def test_an_env_file_whose_path_an_input_gives_is_never_approved(playbill: Playb
         assert done.returncode == 1
         assert "trusted 'a'" not in done.stdout
         assert "server 'a' cannot be approved: the path of its envFile refers to an input" in done.stderr
-    assert "warning: untrusted: the path of its envFile refers to an input" in playbill("check").stdout
+    assert "warning: untrusted — the path of its envFile refers to an input" in playbill("check").stdout
     listed = playbill("list").stderr
     assert "untrusted — the path of its envFile refers to an input" in listed
     assert "playbill trust" not in listed
@@ -407,3 +408,19 @@ def test_what_is_approved_is_what_was_shown(
     kept = json.loads(state.read_text())["approved"][str(project)]["a"]
     assert json.loads(done.stdout)["approved"][0]["hash"] == kept
     assert json.loads(playbill("list", "--json").stdout)["servers"][0]["trusted"] is False
+
+
+def test_check_says_of_several_that_only_want_approval_what_list_says_in_one_line(
+    inside: Playbill, tmp_path: Path
+) -> None:
+    write(tmp_path / ".mcp.json", a={"command": "true"}, b={"command": "true"})
+    said = "2 servers come with the project and are not started: `playbill trust --all` shows them ('a', 'b')"
+    done = inside("check")
+    (line,) = [line for line in done.stdout.splitlines() if "trust" in line]
+    assert re.fullmatch(rf"\.mcp\.json:\d+:\d+: warning: {re.escape(said)}", line), line
+    assert done.stdout.endswith("0 errors, 2 warnings\n")
+    assert inside("list").stderr == f"playbill: {said}\n"
+    findings = json.loads(inside("check", "--json").stdout)["findings"]
+    assert [each["server"] for each in findings if "untrusted" in each["message"]] == ["a", "b"]
+    write(tmp_path / ".mcp.json", a={"command": "true"})
+    assert "mcpServers.a: warning: untrusted — run `playbill trust a`" in inside("check").stdout

@@ -157,15 +157,28 @@ def test_call_prints_the_answers_text(inside: Playbill, write_config: WriteConfi
     assert (done.returncode, done.stdout, done.stderr) == (0, "2030-01-31T12:00:00+00:00\n", "")
 
 
-def test_call_of_a_server_alone_asks_for_the_tool_and_starts_nothing(
-    inside: Playbill, write_config: WriteConfig
+def test_call_of_a_server_alone_lists_its_tools_and_calls_none(
+    inside: Playbill, write_config: WriteConfig, entry: Entry
 ) -> None:
-    config = write_config(clock={"command": "no-such-program"})
+    config = write_config(
+        clock=entry("clock", tools={"exclude": ["wait"]}), other={"command": "no-such-program"}, off={"url": "x"}
+    )
     done = inside("call", "clock", "--config", config)
+    assert (done.returncode, done.stderr) == (2, "playbill: 'clock' is a server: name one of these tools behind it\n")
+    heading, *lines = done.stdout.splitlines()
+    assert heading.split() == ["TOOL", "ARGUMENTS", "STATE", "DESCRIPTION"]
+    assert [line.split()[0] for line in lines] == ["clock/now", "clock/convert", "clock/between", "clock/wait"]
+    assert [line.split()[1:3] for line in lines if "excluded" in line] == [["seconds", "excluded"]]
+    assert "[zone]" in lines[0]
+    told = json.loads(inside("call", "clock", "--json", "--config", config).stdout)
+    assert (told["server"], told["tool"]) == ("clock", None)
+    assert [tool["tool"] for tool in told["tools"]] == ["now", "convert", "between", "wait"]
+    # Who gives arguments meant a tool; nothing is started for that.
+    done = inside("call", "other", "{}", "--config", config)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "playbill: 'clock' is a server: write SERVER/TOOL, or the tool behind it\n"
-    done = inside("call", "clock", "{}", "--config", config)
-    assert (done.returncode, "is a server" in done.stderr) == (2, True)
+    assert done.stderr == "playbill: 'other' is a server: write SERVER/TOOL, or the tool behind it\n"
+    done = inside("call", "other", "--config", config)
+    assert (done.returncode, "'other' is not ready: parked: command: 'no-such-program'" in done.stderr) == (4, True)
 
 
 def test_call_as_json_prints_the_raw_result(inside: Playbill, write_config: WriteConfig, entry: Entry) -> None:

@@ -303,6 +303,7 @@ async def test_a_spawn_that_fails_names_the_key(
         assert set(os.listdir("/proc/self/fd")) == before
     assert str(caught.value).startswith(message.format(tmp_path))
     assert "\n" not in str(caught.value)
+    assert caught.value.futile
 
 
 async def test_stderr_never_blocks_the_server_and_its_tail_is_kept(mark: str) -> None:
@@ -318,7 +319,7 @@ async def test_stderr_never_blocks_the_server_and_its_tail_is_kept(mark: str) ->
                 await line_of(process)
                 await process.stop()
                 await tail.ended.wait()
-        assert tail.last_line() == "\N{REPLACEMENT CHARACTER} end"
+        assert tail.telling_line() == "\N{REPLACEMENT CHARACTER} end"
         assert len(tail.text()) <= 4096
         assert len(tail._tail) <= 3 * 65536  # what is held, not only what is shown
         assert "x" not in tail.text()

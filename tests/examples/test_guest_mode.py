@@ -245,6 +245,70 @@ def test_calls_in_flight_end_when_trio_does_and_none_is_taken_afterwards() -> No
     in_a_loop(program)
 
 
+@asynccontextmanager
+async def breaking(when: trio.Event) -> AsyncIterator[None]:
+    """A trio context whose core breaks by itself, as a host's may."""
+
+    async def core() -> None:
+        await when.wait()
+        raise ValueError("the core broke")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(core)
+        yield
+
+
+def test_all_that_waits_is_told_at_once_when_trio_ends_by_itself() -> None:
+    told: list[str] = []
+
+    async def program() -> None:
+        when = trio.Event()
+
+        async def pending(guest: Guest[None]) -> None:
+            try:
+                await guest.run(trio.sleep_forever)
+            except RuntimeError as error:
+                told.append(str(error))
+
+        with pytest.raises(ExceptionGroup) as caught:
+            async with Guest(breaking(when)) as guest:
+                call = asyncio.create_task(pending(guest))
+                await asyncio.sleep(0.01)
+                when.set()
+                try:
+                    await asyncio.sleep(10 * PATIENCE)
+                finally:
+                    told.append("body")
+        assert [str(each) for each in caught.value.exceptions] == ["the core broke"]
+        await call
+        with pytest.raises(RuntimeError, match="trio has ended"):
+            await guest.run(trio.sleep, 0)
+        await asyncio.sleep(0)  # nothing of the cancellation is left
+        this = asyncio.current_task()
+        assert this is not None
+        assert this.cancelling() == 0
+
+    in_a_loop(program)
+    assert sorted(told) == ["body", "trio ended before the call did"]
+
+
+def test_in_a_task_of_its_own_too_the_reason_is_what_it_ends_with() -> None:
+    async def program() -> None:
+        when = trio.Event()
+
+        async def inner() -> None:
+            async with Guest(breaking(when)):
+                when.set()
+                await asyncio.sleep(10 * PATIENCE)
+
+        task = asyncio.create_task(inner())
+        with pytest.raises(ExceptionGroup):
+            await task
+        assert not task.cancelled()
+
+    in_a_loop(program)
+
+
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("when", ["opening", "working", "closing"])
 def test_cancelled_at_any_time_it_waits_for_trio(project: Project, when: str, times: int) -> None:

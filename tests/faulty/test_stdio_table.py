@@ -39,12 +39,13 @@ async def test_one_that_cannot_be_started_is_named_with_what_is_wrong_in_its_ent
     }
     async with on_stage(backoff=FOR_ONE_LIFE, **servers) as stage:
         for name, error in errors.items():
-            state = await stage.until(lambda state: state.phase == "backing_off", name)
+            state = await stage.until(lambda state: state.phase == "parked", name)
+            assert (state.futile, state.restarts) == (True, 0)
             assert (state.connected, state.pid, state.error, state.stderr_tail) == (False, None, error, "")
             with pytest.raises(ServerUnavailable) as refused:
                 await stage.call(server=name)
             assert str(refused.value) == (
-                f"server {name!r} is unavailable: it is waiting to be restarted after: {error}"
+                f"server {name!r} is unavailable: it is parked: {error}; mend that and revive it"
             )
 
 

@@ -369,3 +369,36 @@ async def test_what_is_no_budget_is_refused_where_it_is_written(opened: Open, bu
         with pytest.raises(TypeError, match="a budget is a"):
             async with opened(servers, budget=wrong):
                 pass
+
+
+async def test_a_view_tells_which_of_its_items_name_nothing_with_the_nearest_name(opened: Open) -> None:
+    servers = ScriptedServers(files=["read", "write"], later=Script(("x",), connect_delay=5))
+    async with opened(servers, native_tools=[OWN]) as host:
+        view = host.view(
+            include=[
+                "files/raed",
+                "fils",
+                "mcp__files__wriet",
+                "files",
+                "own",
+                "later/anything",
+                ToolRef("files", "no"),
+            ],
+            exclude=["files/write", "owm", "later", "mcp__files__read", "zzzzzzzz", "gone/read"],
+        )
+        await trio.sleep(1)  # files has listed its tools, later has not
+        assert view.unmatched() == {
+            "files/raed": "files/read",
+            "fils": "files",
+            ToolRef("files", "no"): "files",
+            "owm": "own",
+            "zzzzzzzz": None,
+            "gone/read": "files/read",
+        }
+        assert list(view.unmatched()) == sorted(view.unmatched(), key=str)
+        await host.ready(timeout=10)
+        assert view.unmatched()["later/anything"] is None
+        assert view.unmatched()["mcp__files__wriet"] == "mcp__files__write"
+        assert host.view(include=["files"], exclude=["own"]).unmatched() == host.view().unmatched() == {}
+        await host.plugin_add("fils", command="fils")
+        assert "fils" not in view.unmatched()

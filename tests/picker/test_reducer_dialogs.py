@@ -9,7 +9,7 @@ from attrs import evolve
 from playbill.actors.model.config import Config
 from playbill.actors.model.edits import RemoveServer
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
-from playbill.actors.picker.dialogs import dialog_lines, dialog_title
+from playbill.actors.picker.dialogs import dialog_lines, dialog_title, key_hints
 from playbill.actors.picker.reducer import State, reduce
 from playbill.actors.picker.values import (
     Answer,
@@ -129,7 +129,7 @@ def test_details_of_a_server_say_what_it_runs_and_its_last_words() -> None:
         "list      not in yet",
         "runs      npx -y git-mcp",
         "from      /etc/mcp.json",
-        "restarts  2",
+        "restarts  2 times",
         "error     exit 1",
         "",
         "Last words on stderr:",
@@ -284,3 +284,12 @@ def test_all_warnings_and_the_last_error_can_be_read(stage: Stage) -> None:
 
 def test_without_a_warning_that_is_said(stage: Stage) -> None:
     assert dialog_lines(press(opened(stage), "w")[0]) == ("There is nothing to warn of.",)
+
+
+def test_a_key_that_does_nothing_now_is_not_hinted_at(stage: Stage) -> None:
+    def hinted(state: State) -> set[str]:
+        return {what for _, what in key_hints(state)}
+
+    state, _ = press(opened(stage), "i")
+    assert "scroll" not in hinted(told(state, Resized(100)))
+    assert "scroll" in hinted(told(state, Resized(2)))

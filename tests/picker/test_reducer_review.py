@@ -200,4 +200,6 @@ def test_y_is_hinted_at_where_there_is_something_to_approve(wary: Stage) -> None
     state = review_of(wary)
     assert ("y", "approve") not in key_hints(state)
     assert ("y", "approve") not in key_hints(told(state, Failed(1, "it cannot be read")))
-    assert ("y", "approve") in key_hints(told(state, Answer(1, REVIEW)))
+    there = told(state, Answer(1, REVIEW))
+    assert ("y", "approve") not in key_hints(there), "nothing of it was on the screen yet"
+    assert ("y", "approve") in key_hints(told(there, Shown(0, len(dialog_lines(there)))))

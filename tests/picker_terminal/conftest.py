@@ -141,8 +141,10 @@ def golden(tmp_path: Path) -> Callable[[str, Terminal], None]:
 
 def normal(screen: str, folder: Path) -> str:
     """A screen without what differs from run to run."""
-    # A path that was cut to fit is known by its end, or by its beginning.
-    lines = [re.sub(r"\s+\S*(?:…|/)\S*mcp\.json$", "  FOLDER/mcp.json", line) for line in screen.split("\n")]
+    # A path that was cut to fit is known by its end, or by its beginning; one as seen from the folder by its name.
+    lines = [
+        re.sub(r"(?<=\S)\s+(?:\S*(?:…|/)\S*)?mcp\.json$", "  FOLDER/mcp.json", line) for line in screen.split("\n")
+    ]
     text = "\n".join(lines).replace(str(folder), "FOLDER").replace(sys.executable, "PYTHON")
     text = re.sub(r"/\S+…", "PATH…", text)
     text = re.sub(r"\bpid \d+", "pid N", text)

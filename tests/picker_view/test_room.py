@@ -12,10 +12,11 @@ from playbill.actors.model.snapshot import ServerState
 from playbill.actors.model.why import why
 from playbill.actors.picker.boxes import bottom, head_of
 from playbill.actors.picker.dialogs import dialog_lines
-from playbill.actors.picker.paint import Brush
+from playbill.actors.picker.paint import Brush, Line, shortened
 from playbill.actors.picker.palette import UNICODE
+from playbill.actors.picker.rows import rows
 from playbill.actors.picker.state import say
-from playbill.actors.picker.values import AddForm, Answer, EmptyRow, Failed, Key, TextLine, Tick
+from playbill.actors.picker.values import AddForm, Answer, EmptyRow, Failed, Key, Row, TextLine, Tick
 from playbill.actors.picker.view import Picker
 
 from .scripted import ScriptedHost, server, snapshot, tool
@@ -33,6 +34,14 @@ def unicode() -> None:
 
 def a_picker(*servers: ServerState, **more: Any) -> Picker:
     return Picker(ScriptedHost(snapshot(*servers, **more)), clock=lambda: 100.0)
+
+
+def row_of(server: ServerState) -> Row:
+    return rows(snapshot(server), 100.0)[1]
+
+
+def text_of(line: Line) -> str:
+    return "".join(text for _, text in line)
 
 
 def drawn(picker: Picker, columns: int, rows: int) -> list[str]:
@@ -186,8 +195,8 @@ def test_the_words_of_a_server_are_never_cut(columns: int, more: dict[str, Any],
 
 def test_on_a_narrow_screen_the_file_of_a_server_is_beside_its_name() -> None:
     lines = drawn(a_picker(server("files", tool("x"), source="/home/somebody/code/project/mcp.json")), 40, 20)
-    assert lines[1].startswith(" ● [x] files  …")
-    assert lines[1].endswith("code/project/mcp.json")
+    assert lines[1].startswith(" ● [x] files  ")
+    assert lines[1].endswith("…/code/project/mcp.json")
     # Where there is hardly room it goes, and the name stays.
     lines = drawn(a_picker(server("f" * 14, tool("x"), source="/home/somebody/mcp.json")), 24, 20)
     assert "mcp.json" not in lines[1]
@@ -266,3 +275,57 @@ def test_of_a_line_that_is_typed_only_what_is_seen_is_measured(monkeypatch: pyte
     picker._state = evolve(picker.state, dialog=AddForm(what=typed, field=1))
     assert "漢" in words(drawn(picker, 80, 20))
     assert measured < 50_000
+
+
+# Where an entry is written.
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/home/me/work/app/.mcp.json", ".mcp.json"),
+        ("/home/me/.config/playbill/mcp.json", "~/.config/playbill/mcp.json"),
+        ("/home/me", "/home/me"),
+        ("/home/menno/mcp.json", "/home/menno/mcp.json"),
+        ("/etc/mcp.json", "/etc/mcp.json"),
+        ("mcp.json", "mcp.json"),
+    ],
+)
+def test_a_file_is_told_as_seen_from_here_or_from_home(path: str, said: str) -> None:
+    assert shortened(path, "/home/me/work/app", "/home/me") == said
+    assert shortened(path, "", "") == shortened(path, "/", "/") == path
+
+
+def test_what_is_too_long_for_that_is_cut_at_a_separator() -> None:
+    brush = Brush(UNICODE, 80, "/home/me/work", "/home/me")
+    row = row_of(server("files", tool("x"), source="/srv/projects/somewhere/config/mcp.json"))
+    assert text_of(brush.row(row)[0]).endswith("  …/config/mcp.json")
+    row = row_of(server("files", tool("x"), source="/srv/" + "x" * 50 + ".json"))
+    assert text_of(brush.row(row)[0]).endswith(f"  …{'x' * 20}.json")
+    row = row_of(server("files", tool("x"), source="/home/me/work/sub/mcp.json"))
+    assert text_of(brush.row(row)[0]).endswith("  sub/mcp.json")
+
+
+# Restarts.
+
+
+def test_a_server_that_was_restarted_says_so_where_there_is_room() -> None:
+    again = {"restarts": 2, "restarted_at": 88.0}
+    wide = drawn(a_picker(server("files", tool("x"), **again)), 100, 20)
+    assert "ready · 1 of 1 tool on the wire · restarted 2 times, last 12 s ago" in wide[1]
+    narrow = drawn(a_picker(server("files", tool("x"), **again)), 70, 20)
+    assert "ready · 1 of 1 tool on the wire" in narrow[1]
+    assert "restarted" not in narrow[1]
+    waiting = drawn(
+        a_picker(server("files", tool("x"), phase="backing_off", next_retry_at=112.0, attempt=(2, 5), **again)), 100, 20
+    )
+    assert "restarted" not in waiting[1]
+    picker = a_picker(server("files", tool("x"), **again))
+    picker.keypress((80, 20), "i")
+    assert any(re.match(r"restarts +2 times, last 12 s ago$", line) for line in drawn(picker, 80, 20))
+
+
+def test_the_time_since_the_last_restart_goes_on() -> None:
+    assert a_picker(server("files", tool("x")))._pause() is None
+    assert a_picker(server("files", tool("x"), restarts=1, restarted_at=88.0))._pause() == 1
+    assert a_picker(server("files", tool("x"), restarts=1, restarted_at=-300.0))._pause() == 15

@@ -93,6 +93,25 @@ def test_a_parked_childs_slow_retry_parks_again_however_long_it_lived_unhealthy(
     assert (history.parked, history.restarts, history.failures) == (True, 1, 4)
 
 
+def test_a_first_attempt_that_is_futile_parks_at_once_where_children_park() -> None:
+    futile = Exit("abnormal", "no such command", futile=True)
+    of = spec(intensity=PARKING)
+    history, decision = decide(of, cleared(), futile, healthy_since=None, now=0, rng=random.Random(0))
+    assert decision == Park(300)
+    assert history.parked
+    assert history.last_reason == "no such command"
+    assert next_attempt(of, history) is None
+    core = spec(intensity=Intensity(restarts=2, window=60, then="escalate"))
+    assert decide(core, cleared(), futile, healthy_since=None, now=0, rng=random.Random(0))[1] == RestartAfter(0.5)
+
+
+def test_a_futile_attempt_after_another_death_is_a_death_like_any_other() -> None:
+    of = spec(intensity=PARKING)
+    history, _ = die(of, cleared(), 0)
+    futile = Exit("abnormal", "no such command", futile=True)
+    assert decide(of, history, futile, healthy_since=None, now=1, rng=random.Random(0))[1] == RestartAfter(1.0)
+
+
 def test_without_slow_retry_a_parked_child_waits_for_a_hand() -> None:
     of = spec(intensity=Intensity(restarts=0, then="park", park_retry=None))
     assert die(of, cleared(), 0)[1] == Park(None)
@@ -136,6 +155,7 @@ deaths = st.lists(
         st.floats(0, 100),
         st.sampled_from(["normal", "abnormal", "start_failed"]),
         st.one_of(st.none(), st.floats(0, 100)),
+        st.booleans(),
     ),
     max_size=40,
 )
@@ -154,14 +174,14 @@ def test_of_every_run_of_deaths(deaths: list[Any], intensity: Intensity, seed: i
     of = spec(intensity=intensity, backoff=Backoff(jitter=jitter, reset_after=50))
     rng, history, now = random.Random(seed), cleared(), 0.0
     restarts: list[float] = []
-    for lived, kind, healthy_for in deaths:
+    for lived, kind, healthy_for, futile in deaths:
         now += lived
         proven = healthy_for is not None and healthy_for >= 50
         before = history
         since = None if healthy_for is None else now - healthy_for
         # Floating point may round a health of exactly 50 s either way; the decision's own arithmetic is the judge.
         proven = since is not None and now - since >= 50
-        history, decision = decide(of, history, Exit(kind, kind), healthy_since=since, now=now, rng=rng)
+        history, decision = decide(of, history, Exit(kind, kind, 0, futile), healthy_since=since, now=now, rng=rng)
         assert history.last_reason == kind
         assert len(history.stamps) <= intensity.restarts
         if proven:
@@ -180,7 +200,8 @@ def test_of_every_run_of_deaths(deaths: list[Any], intensity: Intensity, seed: i
                 assert retry_after == intensity.park_retry
                 assert history.parked
                 over = sum(now - at < intensity.window for at in restarts) >= intensity.restarts
-                assert over or (before.parked and not proven)
+                first = proven or not before.failures
+                assert over or (before.parked and not proven) or (futile and first)
             case Escalate(reason):
                 assert intensity.then == "escalate"
                 assert reason == kind
@@ -196,7 +217,7 @@ def test_a_stop_we_asked_for_is_never_answered_with_a_restart(
     deaths: list[Any], intensity: Intensity, restart: Restart
 ) -> None:
     of, history, now = spec(intensity=intensity, restart=restart), cleared(), 0.0
-    for lived, kind, _ in deaths:
+    for lived, kind, _, _ in deaths:
         now += lived
         assert die(of, history, now, kind="shutdown")[1] == Remove()
         history, _ = die(of, history, now, kind=kind)

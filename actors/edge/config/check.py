@@ -28,7 +28,10 @@ from .read import Document
 from .shape import lines_of, twice
 from .trust import unapprovable
 
-__all__ = ["Finding", "Severity", "check_file", "check_shadows"]
+__all__ = ["UNTRUSTED", "Finding", "Severity", "check_file", "check_shadows"]
+
+UNTRUSTED = "untrusted \N{EM DASH} "
+"""How a finding begins of an entry that nobody approved."""
 
 Severity = Literal["error", "warning", "note"]
 
@@ -171,8 +174,8 @@ def _entry(at: _At, entry: ServerEntry, read: EntryRead, environ: Mapping[str, s
                 path = _first_there(at, (("tools", "exclude"), ("disabledTools",), ("excludeTools",)))
                 yield at("warning", path, f"{name!r} is in the allow-list too; it is not enabled")
     if not entry.trusted and entry.error is None:
-        how = f"not started before you have run `playbill trust {shlex.quote(entry.name)}`"
-        yield at("warning", (), f"untrusted: {unapprovable(entry) or how}", at=at.entry.start)
+        how = f"run `playbill trust {shlex.quote(entry.name)}`"
+        yield at("warning", (), f"{UNTRUSTED}{unapprovable(entry) or how}", at=at.entry.start)
     if entry.error is None and not entry.disabled:
         yield from _machine(at, entry, environ)
 

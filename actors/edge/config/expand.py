@@ -96,7 +96,12 @@ class ExpandError(PlaybillError):
         name: what was referred to, such as ``GITHUB_TOKEN`` or ``input:token``; empty when it is the text there itself.
         path: where, inside the entry, such as ``env.TOKEN`` or ``args[2]``.
         reason: why it cannot be had, such as ``is not set``.
+
+    Attributes:
+        futile: it will not be otherwise at the next attempt.
     """
+
+    futile = True
 
     def __init__(self, name: str, path: str, reason: str = NOT_SET) -> None:
         self.name = name

@@ -201,7 +201,9 @@ class FileStore:
             if self.path.is_symlink():
                 why = f"there is no such file: it is a link to {os.path.realpath(self.path)}, which is not there"
                 raise ConfigError(why, file=file) from error
-            raise ConfigError(f"there is no such file{self._nor}", file=file) from error
+            missing = ConfigError(f"there is no such file{self._nor}", file=file)
+            missing.nothing = True
+            raise missing from error
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from None
 

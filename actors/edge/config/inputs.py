@@ -122,6 +122,8 @@ class Supply:
                     value = await value
             except Exception as error:
                 said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-                raise ExpandError(wanted.name, wanted.path, f"could not be supplied: {said}") from None
+                failed = ExpandError(wanted.name, wanted.path, f"could not be supplied: {said}")
+                failed.futile = False  # it may answer the next time
+                raise failed from None
         answer: str | None = value  # what it is in fact is looked at where it is used
         return answer

@@ -299,7 +299,9 @@ class ScopedStore:
             return error
         here = self.start / "mcp.json"
         hint = f" (there is {here}: name it)" if here.is_file() else ""
-        return ConfigError(f"no {PROJECT_FILE} in {self.start} or its parents, and no {self.user}{hint}")
+        error = ConfigError(f"no {PROJECT_FILE} in {self.start} or its parents, and no {self.user}{hint}")
+        error.nothing = True
+        return error
 
     def _where(self, view: _View, edit: Edit) -> Scope | PlaybillError:
         """Whose file an edit is for, or why it can be done in none."""

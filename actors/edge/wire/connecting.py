@@ -60,7 +60,7 @@ class _Expanding:
         try:
             launch = await self._supply.expand(self._entry)
         except ExpandError as error:
-            raise ConnectionFailed(str(error)) from None
+            raise ConnectionFailed(str(error), futile=error.futile) from None
 
         def expanded(entry: ServerEntry) -> Expanded:
             return launch

@@ -32,6 +32,7 @@ from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Open
 from ...telemetry.log import About, about
 from ...telemetry.names import peer_of
 from ...telemetry.notes import alone, current
+from ..config.expand import ExpandError
 from .lines import DEFAULT_MAX_LINE
 from .sdk import load_sdk
 from .spawn import SpawnFailed
@@ -338,4 +339,7 @@ def _failure_of(wire: Wire | None, error: Exception, scrub: Callable[[str], str]
             reason = wire.reason
         elif words := wire.last_words():
             reason = f"{reason}: {words}"
-    return ConnectionFailed(one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth, retry_after=later)
+    futile = isinstance(error, ExpandError | SpawnFailed | HttpRefused) and error.futile
+    return ConnectionFailed(
+        one_line(scrub(reason)), stderr_tail=tail, needs_auth=needs_auth, retry_after=later, futile=futile
+    )

@@ -23,6 +23,22 @@ from .process import KILL_GRACE, ServerProcess
 __all__ = ["Handover", "SpawnFailed", "spawn"]
 
 
+_OF_THE_ENTRY = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOEXEC,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.EISDIR,
+        errno.E2BIG,
+    }
+)
+"""Errors that lie in what an entry names; others (no memory, too many processes, a file being written) pass."""
+
+
 class Watching(Protocol):
     """A watcher that was asked for a reaper."""
 
@@ -53,7 +69,16 @@ class Handover(Protocol):
 
 
 class SpawnFailed(Exception):
-    """The process could not be started; the message is one line and names the key of the configuration that is wrong."""
+    """The process could not be started; the message is one line and names the key of the configuration that is wrong.
+
+    Args:
+        reason: that line.
+        futile: the next attempt fails of the same, unless the entry or what it names is mended. False: the system is to blame.
+    """
+
+    def __init__(self, reason: str, futile: bool = True) -> None:
+        self.futile = futile
+        super().__init__(reason)
 
 
 async def spawn(
@@ -80,14 +105,16 @@ async def spawn(
             try:
                 started = await _start(ours, request, warden)
             except _Refused as refused:
-                raise SpawnFailed(_reason(refused.number, refused.stage, command, cwd)) from None
+                futile = refused.stage in ("exec", "chdir") and refused.number in _OF_THE_ENTRY
+                raise SpawnFailed(_reason(refused.number, refused.stage, command, cwd), futile) from None
             except OSError as error:
-                raise SpawnFailed(f"command: {command!r}: no process to watch it: {error.strerror or error}") from error
+                said = f"command: {command!r}: no process to watch it: {error.strerror or error}"
+                raise SpawnFailed(said, futile=False) from error
             if isinstance(started, ServerProcess):
                 ours.pop_all()
                 return started
             words = started
-    raise SpawnFailed(_reason(0, "watch", command, cwd) + (f": {words}" if words else ""))
+    raise SpawnFailed(_reason(0, "watch", command, cwd) + (f": {words}" if words else ""), futile=False)
 
 
 class _Refused(Exception):

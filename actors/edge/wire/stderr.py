@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import trio
 
+from ...model.telling import telling_line
+
 __all__ = ["TAIL_BYTES", "StderrTail"]
 
 TAIL_BYTES = 64 * 1024
@@ -56,13 +58,10 @@ class StderrTail:
             tail = tail.partition(b"\n")[2] or tail[-self._limit // 2 :]
         return self._scrub(tail.decode("utf-8", "replace"))
 
-    def last_line(self) -> str:
-        """The last line that is not blank, at most 300 characters of it, or empty."""
-        for line in reversed(self.text().splitlines()):
-            if line.strip():
-                line = line.strip()
-                return line if len(line) <= 300 else line[:299] + "…"
-        return ""
+    def telling_line(self) -> str:
+        """The line that most probably says why it ended (`model.telling`), at most 300 characters of it, or empty."""
+        line = telling_line(self.text())
+        return line if len(line) <= 300 else line[:299] + "…"
 
     def _keep(self, data: bytes | bytearray) -> None:
         self._tail += data

@@ -85,7 +85,7 @@ class StdioWire(Wire):
         return self.tail.text()
 
     def last_words(self) -> str:
-        line = self.tail.last_line()
+        line = self.tail.telling_line()
         if not line and self._pipes is not None and self._pipes.last_garbage:
             line = f"on stdout: {self.scrub(self._pipes.last_garbage)}"
         return line

@@ -182,7 +182,9 @@ async def start(
         if system is not None and job is not None:
             _close_job(system, job)
         if isinstance(error, OSError):
-            raise SpawnFailed(f"command: {command!r} {_reason(error)}") from error
+            raise SpawnFailed(
+                f"command: {command!r} {_reason(error)}", getattr(error, "winerror", 0) in _REASONS
+            ) from error
         raise
     return WindowsProcess(process, job, system)
 

@@ -32,13 +32,15 @@ class HttpRefused(Exception):
     Args:
         reason: that line.
         needs_auth: it wants a login.
+        futile: the next attempt fails of the same, unless what we were given for it is mended.
 
     Attributes:
         retry_after: seconds it asks us to wait, or None.
     """
 
-    def __init__(self, reason: str, needs_auth: bool) -> None:
+    def __init__(self, reason: str, needs_auth: bool, futile: bool = False) -> None:
         self.needs_auth = needs_auth
+        self.futile = futile
         self.retry_after: float | None = None
         super().__init__(reason)
 
@@ -119,7 +121,7 @@ class Wire:
         return ""
 
     def last_words(self) -> str:
-        """The last line that may explain a failure, scrubbed, or empty."""
+        """The line that may explain a failure, scrubbed, or empty."""
         return ""
 
     def read_everything(self) -> bool:

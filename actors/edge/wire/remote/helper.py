@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from ....model.telling import telling_line
 from ...config.keys import Headers, headers_of
 from ..process import OwnedProcess, Stuck
 from ..spawn import Handover, SpawnFailed, spawn
@@ -47,7 +48,7 @@ async def headers_from(
         The headers, each fit to be sent.
 
     Raises:
-        HttpRefused: it failed, took too long, or printed something else; with the last line of its stderr.
+        HttpRefused: it failed, took too long, or printed something else; with the telling line of its stderr.
     """
     if warden is None and os.name != "nt":
         async with open_warden() as own:
@@ -66,15 +67,16 @@ async def headers_from(
                         await process.exited.wait()
                         nursery.cancel_scope.deadline = trio.current_time() + 0.2  # a child of it may hold stderr open
     except SpawnFailed as failed:
-        raise HttpRefused(f"headersHelper cannot be run: {failed}", False) from None
+        raise HttpRefused(f"headersHelper cannot be run: {failed}", False, futile=failed.futile) from None
     if limit.cancelled_caught:
         raise HttpRefused(f"headersHelper gave no headers within {HELPER_SECONDS:g} s", False)
     if long:
         raise HttpRefused(f"headersHelper printed more than {MOST_OUTPUT} bytes", False)
-    if process.returncode != 0:
-        said = [line for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
-        last = f": {one_line(said[-1], 200)}" if said else ""
-        raise HttpRefused(f"headersHelper ended with {process.returncode}{last}", False)
+    if process.returncode:
+        said = telling_line(words.decode("utf-8", "replace"))
+        last = f": {one_line(said, 200)}" if said else ""
+        found = process.returncode not in (126, 127)  # as a shell says: not executable, not found
+        raise HttpRefused(f"headersHelper ended with {process.returncode}{last}", False, futile=not found)
     return _read(bytes(out))
 
 

@@ -66,7 +66,8 @@ async def open_remote(
         clients = await opening.__aenter__()
     except (OSError, ValueError) as error:
         said = " ".join(str(error).split())
-        raise HttpRefused(f"proxies or certificates of the environment cannot be used: {scrub(said)}", False) from None
+        words = f"proxies or certificates of the environment cannot be used: {scrub(said)}"
+        raise HttpRefused(words, False, futile=True) from None
     try:
         if not native:
             from .sdk_streams import open_sdk_streams
