@@ -325,15 +325,17 @@ class Calls:
 
         async def work(heard: Callable[[], None]) -> Any:
             failed: Line | None = None
-            for left in range(retry, -1, -1):
+            attempts = 1
+            while True:
                 line = await self._line(server, patient=retry > 0, failed=failed)
                 source, outcome = await once(line, heard)
-                pause = pause_before(outcome) if left and may_repeat(source) else None
+                pause = pause_before(outcome) if attempts <= retry and may_repeat(source) else None
                 if pause is None:
                     break
                 failed = line if isinstance(outcome, Exception) else None
                 await trio.sleep(pause)
-                again(retry - left + 2)
+                attempts += 1
+                again(attempts)
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome

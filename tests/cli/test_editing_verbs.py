@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playbill.actors.cli.errors import HOW_TO_ADD
 from playbill.actors.model.naming import wire_name
 
 from .test_scopes_and_trust import write
@@ -149,13 +150,13 @@ def test_it_is_said_when_one_entry_hides_another(inside: Playbill, project: Path
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["a"], "behind --, or --url"),
+        (["a"], "comes behind --, or a URL"),
         (["a", "--url", "https://x.example/", "--", "x"], "not both"),
         (["a", "--url", "ftp://x.example/"], "https://"),
         (["a", "--url", "https://x.example/", "--env", "A=1"], "are for a server with a command"),
         (["a", "--header", "A: b", "--", "x"], "--header is for"),
-        (["a", "--headers-helper", "./login", "--", "x"], "--headers-helper and --type are for a server with a --url"),
-        (["a", "--type", "sse", "--", "x"], "--headers-helper and --type are for a server with a --url"),
+        (["a", "--headers-helper", "./login", "--", "x"], "--headers-helper is for a remote server"),
+        (["a", "--type", "sse", "--", "x"], "--type is for a server with a URL"),
         (["a", "--url", "https://x.example/", "--headers-helper", " "], "--headers-helper takes a command line"),
         (["a", "--env", "topsecret", "--", "x"], "--env takes KEY=VALUE"),
         (["a", "--env", "A=1", "--env", "A=2", "--", "x"], "'A' twice"),
@@ -167,8 +168,8 @@ def test_it_is_said_when_one_entry_hides_another(inside: Playbill, project: Path
         (["a", "--url", "https://"], "no host"),
         (["a", "--config", "a\0b", "--", "x"], "NUL"),
         (["a", "npx", "-y", "b"], "behind --"),
-        (["a", "--evn", "A=1", "--", "x"], "Did you mean --env?"),
-        (["--", "x"], "behind --, or --url"),
+        (["a", "--evn", "A=1", "--", "x"], "did you mean '--env'?"),
+        (["--", "x"], "comes behind --, or a URL"),
         (["a", "--scope", "global", "--", "x"], "--scope"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -327,7 +328,7 @@ def test_a_relative_path_where_the_current_folder_is_gone_is_one_line(
 def test_a_project_without_a_file_says_that_no_parent_has_one(inside: Playbill, project: Path) -> None:
     done = inside("list", "--scope", "project")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"playbill: {project}: there is no such file, nor one in a parent folder\n"
+    assert done.stderr == f"playbill: {project}: there is no such file, nor one in a parent folder; {HOW_TO_ADD}\n"
 
 
 def test_an_add_where_nothing_can_be_looked_at_is_told_of_in_one_line(inside: Playbill, tmp_path: Path) -> None:

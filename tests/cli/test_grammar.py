@@ -116,7 +116,7 @@ def test_the_version_is_the_distributions(playbill: Playbill) -> None:
     ("typed", "part"),
     [
         (["lsit"], 'Did you mean "list"?'),
-        (["list", "--jsn"], "Did you mean --json?"),
+        (["list", "--jsn"], "did you mean '--json'?"),
         (["list", "--timeout", "soon"], "--timeout"),
         (["list", "--timeout", "-1"], "above 0"),
         (["list", "--timeout", "nan"], "above 0"),

@@ -207,9 +207,27 @@ async def test_a_loss_while_only_the_probe_was_sent_is_told_apart() -> None:
     assert isinstance(one.error, ProbeLost)
 
 
-async def test_a_loss_after_initialize_was_sent_is_an_ordinary_one(autojump_clock: trio.testing.MockClock) -> None:
+async def test_so_is_one_after_initialize_was_sent_as_a_slow_server_reads_the_probe_late(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with shaking() as (peer, one):
         await expect(peer, "server/discover")
+        await expect(peer, "initialize")
+        await peer.stop_writing()
+    assert isinstance(one.error, ProbeLost)
+
+
+async def test_a_loss_after_the_probe_was_answered_is_an_ordinary_one() -> None:
+    async with shaking() as (peer, one):
+        probe = await expect(peer, "server/discover")
+        await peer.send(id=probe["id"], error={"code": -32601, "message": "Method not found"})
+        await expect(peer, "initialize")
+        await peer.stop_writing()
+    assert isinstance(one.error, MCPError)
+
+
+async def test_a_loss_without_a_probe_is_an_ordinary_one() -> None:
+    async with shaking("legacy") as (peer, one):
         await expect(peer, "initialize")
         await peer.stop_writing()
     assert isinstance(one.error, MCPError)

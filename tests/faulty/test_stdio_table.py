@@ -107,6 +107,13 @@ async def test_one_that_exits_at_an_unknown_method_is_met_in_its_own_era_and_tha
         assert await stage.call() == "{}"
 
 
+async def test_so_is_one_that_was_so_slow_to_start_that_initialize_was_sent_too(on_stage: SetUp) -> None:
+    bad = faulty(**{"server/discover": [deed("say", text="unknown method"), deed("leave", code=1, after=2.5)]})
+    async with on_stage(bad) as stage:
+        await stage.ready()
+        assert (stage.state().restarts, stage.state().error, stage.state().protocol_version) == (0, None, "2025-11-25")
+
+
 async def test_lines_that_are_no_messages_are_passed_over(on_stage: SetUp) -> None:
     noise = 'starting\n\n[1, 2]\n{"jsonrpc": "2.0"}\nnull\n{"id": 1}\n\x00\xff\n{"jsonrpc": "2.0", "id": 1, "resu\n'
     bad = faulty(start=deed("put", text=noise), initialize=deed("put", text=noise), listed=deed("put", text=noise))

@@ -84,10 +84,10 @@ SPEC = ChildSpec(
 def test_nothing_is_started_before_the_time_that_its_end_named(told: float, delay: float) -> None:
     exit = Exit("abnormal", "HTTP 503", told)
     history, decision = decide(SPEC, cleared(), exit, healthy_since=None, now=0.0, rng=random.Random(1))
-    assert decision == RestartAfter(delay)
+    assert decision == RestartAfter(delay, asked=told > 1.0)
     _, decision = decide(SPEC, history, exit, healthy_since=None, now=1.0, rng=random.Random(1))
     assert decision == Park(300.0)
     _, decision = decide(
         SPEC, history, Exit("abnormal", "HTTP 503", 800.0), healthy_since=None, now=1.0, rng=random.Random(1)
     )
-    assert decision == Park(800.0)
+    assert decision == Park(800.0, asked=True)

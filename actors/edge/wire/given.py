@@ -48,7 +48,7 @@ async def open_given(server: Any, scrub: Callable[[str], str]) -> AsyncIterator[
         Refused: on entering: it is none, or cannot be entered again.
         Exception: what the transport raises, possibly in groups.
     """
-    transport = server if isinstance(server, AbstractAsyncContextManager) or not callable(server) else server()
+    transport: Any = server if isinstance(server, AbstractAsyncContextManager) or not callable(server) else server()
     if not hasattr(transport, "__aenter__"):
         raise Refused(f"the server function gave no transport but {type(transport).__name__}")
     if isinstance(transport, _ONE_SHOT):

@@ -307,7 +307,7 @@ async def _refusal(wire: Wire, known: Era | None, error: Exception) -> Refused:
     lost = isinstance(error, ProbeLost) or (isinstance(error, MCPError) and _looks_closed(error))
     if lost:
         # It may have died before it read a word; then the probe is not what it died of.
-        died_of_probe = isinstance(error, ProbeLost) and wire.restartable and wire.read_everything()
+        died_of_probe = isinstance(error, ProbeLost) and wire.restartable and wire.read_something()
         with trio.move_on_after(LOSS_SECONDS):
             await wire.lost.wait()
         return Refused("the connection was lost during the handshake", died_of_probe)

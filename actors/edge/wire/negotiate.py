@@ -39,7 +39,10 @@ _FINAL = frozenset({401, 403, 407, 429, 502, 503, 504})
 
 
 class ProbeLost(Exception):
-    """The connection ended while the probe was all that had been sent."""
+    """The connection ended before the probe was answered: a server may have ended because of it.
+
+    Also when ``initialize`` had been sent by then: a server that starts slowly reads the probe late.
+    """
 
 
 class _Probe:
@@ -50,6 +53,11 @@ class _Probe:
         self.done = trio.Event()
         self.result: DiscoverResult | None = None
         self.error: MCPError | None = None
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether it was asked, and nothing came of it, or only the end of the connection."""
+        return self.asked and (not self.done.is_set() or _is_lost(self.error))
 
     async def ask(self, session: ClientSession, version: str) -> None:
         self.asked = True
@@ -78,7 +86,7 @@ async def negotiate(session: ClientSession, known: Era | None, seconds: float = 
         The era that was agreed on.
 
     Raises:
-        ProbeLost: the connection ended before anything but the probe was sent.
+        ProbeLost: the connection ended before the probe was answered.
         MCPError: the server refused, or the connection was lost.
         ValidationError, RuntimeError: it answered ``initialize`` with nonsense, or with a version nobody knows.
     """
@@ -117,6 +125,8 @@ async def _conclude(session: ClientSession, probe: _Probe) -> Era:
         await session.initialize()
     except MCPError as refusal:
         if _is_lost(refusal):
+            if probe.unanswered:
+                raise ProbeLost from None
             raise
         if probe.asked:
             # -32022 says that the probe was answered, or will be; otherwise look only at what has arrived by now.

@@ -90,8 +90,11 @@ class StdioWire(Wire):
             line = f"on stdout: {self.scrub(self._pipes.last_garbage)}"
         return line
 
-    def read_everything(self) -> bool:
-        return self._pipes is not None and self._pipes.written > 0 and self.process.unread_stdin() in (0, None)
+    def read_something(self) -> bool:
+        if self._pipes is None:
+            return False
+        written, unread = self._pipes.written, self.process.unread_stdin()
+        return written > 0 and (unread is None or unread < written)
 
     @property
     def restartable(self) -> bool:

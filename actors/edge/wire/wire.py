@@ -124,8 +124,8 @@ class Wire:
         """The line that may explain a failure, scrubbed, or empty."""
         return ""
 
-    def read_everything(self) -> bool:
-        """Whether the server may have read what was sent to it, all of it (True when that cannot be told)."""
+    def read_something(self) -> bool:
+        """Whether the server may have read the first of what was sent to it (True when that cannot be told)."""
         return True
 
     @property
