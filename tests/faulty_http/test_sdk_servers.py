@@ -19,6 +19,7 @@ from playbill.actors.server import ServerSettings
 from playbill.supervision import Backoff, Intensity
 
 from ..forked import Forked
+from ..neighbour import NEIGHBOUR, beside
 
 PATIENCE = 60.0
 
@@ -73,12 +74,15 @@ async def running(port: int, **options: Any) -> AsyncIterator[Forked]:
 
 @asynccontextmanager
 async def hosted(url: str, era: str | None = None, **entry: Any) -> AsyncIterator[Host]:
-    """A host that keeps trying."""
+    """A host that keeps trying; beside the server, a neighbour over stdio is called all the time."""
     many = Intensity(restarts=10_000, window=60.0, then="park", park_retry=None)
-    config = Config((ServerEntry("web", url=url, **entry),))
-    async with open_host(
-        config, backoff=Backoff(base=0.05, max=0.2), intensity=many, settings=ServerSettings(drain=0.2)
-    ) as host:
+    config = Config((ServerEntry("web", url=url, **entry), NEIGHBOUR))
+    async with (
+        open_host(
+            config, backoff=Backoff(base=0.05, max=0.2), intensity=many, settings=ServerSettings(drain=0.2)
+        ) as host,
+        beside(host),
+    ):
         yield host
 
 

@@ -15,6 +15,7 @@ import trio.lowlevel
 from playbill.actors import Config, ServerEntry, open_host
 from playbill.supervision import Backoff, Intensity
 
+from ..neighbour import NEIGHBOUR, beside
 from .conftest import Installed
 
 pytestmark = pytest.mark.real
@@ -51,7 +52,8 @@ async def test_server_everything_over_http_is_met_used_and_met_again(
     kind = {"streamableHttp": "http", "sse": "sse"}[mode] if typed else None
     entry = ServerEntry("everything", url=f"http://127.0.0.1:{port}/{MODES[mode]}", type=kind)
     many = Intensity(restarts=10_000, window=60.0, then="park", park_retry=None)
-    async with open_host(Config((entry,)), backoff=Backoff(base=0.05, max=0.2), intensity=many) as host:
+    config, backoff = Config((entry, NEIGHBOUR)), Backoff(base=0.05, max=0.2)
+    async with open_host(config, backoff=backoff, intensity=many) as host, beside(host):
         for _ in range(2):
             async with everything(installed, mode, port):
                 with trio.fail_after(PATIENCE):
