@@ -183,7 +183,7 @@ class Calls:
         if not servers:
             return False
 
-        async def work(_: Callable[[], None]) -> None:
+        async def work(_: Heard) -> None:
             while True:
                 version = self._board.version
                 states = [self._first_list(server) for server in servers]
@@ -309,7 +309,7 @@ class Calls:
             words = shown.reason if shown.verdict == "excluded" else None
             raise ToolNotOffered(f"{server}/{bare}", words or f"excluded by the lists of server {quoted(server)}")
 
-        async def once(line: Line, heard: Callable[[], None]) -> tuple[ToolDef, Any]:
+        async def once(line: Line, heard: Heard) -> tuple[ToolDef, Any]:
             """One call, with what it was of; what only a loss of the server raises is an outcome too."""
             source = self._known(server, bare) if held is None else self._as_held(*held)
             given = dict(arguments or {})
@@ -323,14 +323,14 @@ class Calls:
             except (ServerDied, ServerUnavailable) as error:
                 return source, error
 
-        async def work(heard: Callable[[], None]) -> Any:
+        async def work(heard: Heard) -> Any:
             failed: Line | None = None
             attempts = 1
             while True:
                 line = await self._line(server, patient=retry > 0, failed=failed)
                 source, outcome = await once(line, heard)
                 pause = pause_before(outcome) if attempts <= retry and may_repeat(source) else None
-                if pause is None:
+                if pause is None or (pause and not heard(pause)):
                     break
                 failed = line if isinstance(outcome, Exception) else None
                 await trio.sleep(pause)
@@ -398,7 +398,7 @@ class Calls:
                 raise HostClosed from None
 
     async def _native(self, tool: NativeTool, arguments: Mapping[str, Any], timeout: float | None) -> Any:
-        async def work(_: Callable[[], None]) -> Any:
+        async def work(_: Heard) -> Any:
             return await self._natives.run(tool, arguments)
 
         try:
@@ -443,7 +443,7 @@ def _withdrawn(server: str) -> str:
     return f"server {quoted(server)} does not advertise it any more"
 
 
-def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress:
+def _heard(progress: Progress | None, heard: Heard) -> Progress:
     async def note(done: float, total: float | None, message: str | None) -> None:
         heard()
         if progress is None:
@@ -454,23 +454,30 @@ def _heard(progress: Progress | None, heard: Callable[[], None]) -> Progress:
     return note
 
 
+Heard = Callable[..., bool]
+"""Told of a sign of life; with the seconds of a pause, of that: says whether the call has time for it."""
+
+
 async def _by_deadline(
     name: str,
     timeout: float | None,
     idle: float,
-    work: Callable[[Callable[[], None]], Awaitable[Any]],
+    work: Callable[[Heard], Awaitable[Any]],
     began: float | None = None,
 ) -> Any:
     """Run one call by its deadline.
 
-    An argument is the total. Without one the idle limit counts, which progress extends, within a total that nothing does.
+    An argument is the total. Without one the idle limit counts, which progress extends, within a total that nothing does; and
+    so does a pause that the server asked for.
     """
     start = trio.current_time() if began is None else began
     total = start + (timeout if timeout is not None else PATIENCE * idle)
     quiet = math.inf if timeout is not None else idle
 
-    def heard() -> None:
-        scope.deadline = min(total, trio.current_time() + quiet)
+    def heard(pause: float = 0.0) -> bool:
+        until = trio.current_time() + pause
+        scope.deadline = min(total, until + quiet)
+        return until < total
 
     with trio.CancelScope(deadline=min(total, start + quiet)) as scope:
         return await work(heard)

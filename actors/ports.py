@@ -107,11 +107,13 @@ class Loss:
         reason: one line.
         needs_auth: the server wants a login.
         renew: only the session has ended; a new connection may be made at once.
+        once: with ``renew``: it wants a login, and another one may help; if the one before was lost so too, none will.
     """
 
     reason: str
     needs_auth: bool = False
     renew: bool = False
+    once: bool = False
 
 
 @frozen

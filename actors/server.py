@@ -13,7 +13,8 @@ Theory of operation
     | needs_auth | stop (a restart tries again) | –          | –                    | return                     |
 
     A loss that only ends the session (a server over HTTP that was restarted) leads to connecting again in the same
-    incarnation, at once, without the supervisor; a loss for want of a login to needs_auth.
+    incarnation, at once, without the supervisor; a loss for want of a login to needs_auth. If it may be mended by another login
+    that is at hand, it is the first of these; but the second if that was tried for the loss before, in vain.
 
     A list_changed is answered by one listing after the announcements have settled for 50 ms, or 1 s after the first. A
     listing that fails keeps the last good list and is tried again with growing pauses; so is the next one after a listing
@@ -130,7 +131,7 @@ class ServerActor:
             ServerLost: the connection was lost.
         """
         ctx.started()
-        renewed_at = -math.inf
+        renewed_at, doubted = -math.inf, False
         while True:
             incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._profile, self._closing)
             try:
@@ -147,13 +148,17 @@ class ServerActor:
                 if not failed.needs_auth:
                     raise
             except ServerLost as lost:
-                now = trio.current_time()
-                if lost.loss.renew and now - renewed_at >= self._settings.renew_pause and not ctx.stopping.is_set():
+                loss, now = lost.loss, trio.current_time()
+                futile = loss.needs_auth or (loss.once and doubted)
+                renews = loss.renew and not futile and not ctx.stopping.is_set()
+                if renews and now - renewed_at >= self._settings.renew_pause:
                     # A server that was restarted has forgotten its sessions; that is no crash of what is there now.
-                    renewed_at = now
+                    renewed_at, doubted = now, loss.once
                     continue
-                if not lost.loss.needs_auth:
+                if not futile:
                     raise
+                if not loss.needs_auth:  # else it was told
+                    incarnation.report(error=loss.reason, needs_auth=True)
             # Trying again without a login is futile and may lock an account: wait to be restarted by hand.
             await ctx.wait_stop()
             return

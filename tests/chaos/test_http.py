@@ -217,9 +217,9 @@ def test_a_call_whose_answer_is_struck_gets(kind: str, arg: float, modern: bool)
 def a_refusal_ends_the_connection(patch: pytest.MonkeyPatch) -> None:
     refuse = remote_wire.RemoteWire.refuse
 
-    def harsh(self: Any, response: Any) -> Any:
-        meaning = refuse(self, response)
-        if self.handshaken:
+    def harsh(self: Any, response: Any, method: str = "") -> Any:
+        meaning = refuse(self, response, method)
+        if self.worked:
             self.lose(str(meaning))
         return meaning
 

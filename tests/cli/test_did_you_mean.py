@@ -25,6 +25,7 @@ SLIPS = [
     ("a letter before the verb", ["-t", "3", "list"], "--timeout"),
     ("a letter of another case", ["tools", "-P", "openai"], "--profile"),
     ("an option with one dash", ["list", "-json"], "--json"),
+    ("a word with one dash", ["chaos", "-systemtic"], "--systematic"),
     ("an option of chaos", ["chaos", "--seed", "1", "--jbs", "2"], "--jobs"),
     ("help", ["list", "--hlp"], "--help"),
     ("an option of run", ["run", "--no-wacth", "--", "true"], "--no-watch"),

@@ -191,3 +191,9 @@ def test_arguments_and_answers_that_the_locale_lacks_go_through_or_are_told(
             # As escapes, or as they are: whatever the locale, what was typed is what the tool was given.
             wanted = "\\xdc gr\\xf6\\xdfe \\u6771\\u4eac" if right else "the arguments are not UTF-8"
             assert wanted in spoken
+
+
+def test_a_config_without_servers_says_how_to_add_one(inside: Playbill, write_config: WriteConfig) -> None:
+    done = inside("list", "--config", write_config())
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.endswith("mcp.json: no servers; `playbill add NAME -- COMMAND` adds a server\n")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playbill.actors.cli.errors import one_line
 from playbill.actors.cli.render import Table, print_json, print_plain, print_text
 
 WORDS = "\x1b[2J\x07a\tb\nc\x9b31m\u202e caf\u00e9"
@@ -82,3 +83,7 @@ def test_in_a_pipe_a_description_is_cut_and_nothing_else_and_no_line_ends_in_bla
     # One long cell makes its own line long, and no other.
     assert len(heading) < 300 > len(second)
     assert len(heading) == heading.index("MENDED") + len("MENDED") < 63 + 2 + 120 + 2 + 80 + 2 + 7
+
+
+def test_a_line_takes_the_same_columns_on_every_terminal() -> None:
+    assert one_line("x\N{HANGUL FILLER}y\N{VARIATION SELECTOR-16}") == "x y"

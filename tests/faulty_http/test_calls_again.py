@@ -8,7 +8,9 @@ import pytest
 import trio
 from playbill.actors import CallTimeout, Config, Host, ServerDied, ServerUnavailable, open_host
 from playbill.actors.model.status import ToolDef
+from playbill.actors.ports import RETRY_AFTER
 from playbill.actors.testing import Script, ScriptedServers
+from playbill.actors.testing.http import HttpServerKit
 
 from ..reports.conftest import opened, virtual_time
 from .conftest import FOR_ONE_LIFE, OnStage, said
@@ -66,6 +68,41 @@ async def test_a_tool_error_is_an_answer_and_is_not_asked_for_again(on_stage: On
         web.deeds["tools/call"] = deed("result", result={"content": [{"type": "text", "text": "no"}], "isError": True})
         assert (await stage.host.call_tool("bad", "echo", retry=3, timeout=30)).is_error
         assert web.seen["tools/call"] == 1
+
+
+@pytest.mark.parametrize("told", [0, 0.5, -1, 1e9, "soon"])
+async def test_a_server_cannot_have_its_tool_called_again(on_stage: OnStage, told: object) -> None:
+    web = Web()
+    web.annotations["echo"] = READ_ONLY
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        meta = {RETRY_AFTER: told, "kept": 1}
+        web.deeds["tools/call"] = deed("result", result={"content": [], "isError": True, "_meta": meta})
+        result = await stage.host.call_tool("bad", "echo", retry=3, timeout=30)
+        assert (result.is_error, result.meta, web.seen["tools/call"]) == (True, {"kept": 1}, 1)
+
+
+async def test_a_refusal_that_lasts_longer_than_the_call_may_is_its_answer(on_stage: OnStage) -> None:
+    web = Web()
+    web.annotations["echo"] = READ_ONLY
+    async with serving(web), on_stage(web) as stage:
+        await stage.ready()
+        web.deeds["tools/call"] = [deed(status=503, headers={"Retry-After": "60"})]
+        result = await stage.host.call_tool("bad", "echo", retry=1, timeout=30)
+        assert said(result).startswith("The call failed: HTTP 503 Service Unavailable; it asks to wait 60 s")
+        assert web.seen["tools/call"] == 1
+
+
+@virtual_time
+async def test_a_pause_that_a_server_asks_for_is_no_silence() -> None:
+    kit = HttpServerKit(search=Script((ToolDef("find", annotations=READ_ONLY),)))
+    async with kit.open() as host:
+        assert await host.ready(timeout=10)
+        kit.fail("search", "call_reply", "throttled", arg=120)
+        began = trio.current_time()
+        result = await host.call_tool("search", "find", retry=1)
+        assert not result.is_error
+        assert 120 <= trio.current_time() - began < 130
 
 
 async def test_repetitions_end_with_the_callers_deadline(on_stage: OnStage) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -94,9 +95,47 @@ async def test_a_proxy_that_is_none_is_told(connect: Connector, monkeypatch: pyt
             pytest.fail("there is no way to it")
 
 
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY"])
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://user:hunter2", "http://user:hun/ter2@proxy:80", "http://us:hunter2#w@h:9", "http://user:x@h:hunter2"],
+)
+async def test_a_proxy_that_is_no_url_is_told_without_its_password(
+    connect: Connector, monkeypatch: pytest.MonkeyPatch, name: str, proxy: str
+) -> None:
+    monkeypatch.setenv(name, proxy)
+    with pytest.raises(ConnectionFailed, match="a proxy of the environment is no URL") as failed:
+        async with connect(ServerEntry("far", url="http://far.example/mcp")):
+            pytest.fail("there is no way to it")
+    assert failed.value.futile
+    assert "hun" not in str(failed.value)
+
+
+async def test_a_proxy_of_another_scheme_is_told_without_its_password(
+    connect: Connector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "htp://hunter1:hunter2@h:1")
+    with pytest.raises(ConnectionFailed, match="cannot be used: Unknown scheme") as failed:
+        async with connect(ServerEntry("far", url="http://far.example/mcp")):
+            pytest.fail("there is no way to it")
+    assert "hunter" not in str(failed.value)
+
+
+async def test_a_proxy_that_needs_a_package_is_told_with_its_name(
+    connect: Connector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)  # not installed, wherever this runs
+    monkeypatch.setenv("ALL_PROXY", "socks5://user:hunter2@127.0.0.1:1080")
+    with pytest.raises(ConnectionFailed, match="a proxy of the environment needs the package socksio") as failed:
+        async with connect(ServerEntry("far", url="http://far.example/mcp")):
+            pytest.fail("there is no way to it")
+    assert failed.value.futile
+    assert "hunter2" not in str(failed.value)
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key."""
+    """A self-signed certificate for 127.0.0.1, with its key; and another one of that name, ``old.pem``."""
     folder = tmp_path_factory.mktemp("tls")
     openssl = shutil.which("openssl")
     assert openssl is not None, "these tests need openssl"
@@ -115,6 +154,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     subprocess.run(
         [*made, *name, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True
+    )
+    subprocess.run(
+        [*made, *name, "-keyout", folder / "old.key", "-out", folder / "old.pem"], check=True, capture_output=True
     )
     (folder / "both.pem").write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
     return folder
@@ -149,6 +191,27 @@ async def test_a_certificate_nobody_vouches_for_is_refused_and_one_of_the_enviro
                 pytest.fail("nobody vouches for it")
         assert not web.seen
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+        with trio.fail_after(20):
+            async with connect(ServerEntry("web", url=url)) as connection:
+                assert (await connection.list_tools()).tools
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+async def test_a_certificate_that_is_renewed_in_its_place_is_read_again(
+    connect: Connector, certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    # OpenSSL finds a file of a folder by the hash of its subject.
+    asked = ["openssl", "x509", "-noout", "-hash", "-in", certificate / "cert.pem"]
+    hashed = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    file = tmp_path / f"{hashed}.0"
+    shutil.copy(certificate / "old.pem", file)
+    monkeypatch.setenv(variable, str(file if variable == "SSL_CERT_FILE" else tmp_path))
+    web = Web()
+    async with over_tls(web, certificate) as url:
+        with trio.fail_after(20), pytest.raises(ConnectionFailed, match="certificate verify failed"):
+            async with connect(ServerEntry("web", url=url)):
+                pytest.fail("it is vouched for by another")
+        shutil.copy(certificate / "cert.pem", file)
         with trio.fail_after(20):
             async with connect(ServerEntry("web", url=url)) as connection:
                 assert (await connection.list_tools()).tools

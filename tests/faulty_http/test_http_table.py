@@ -10,7 +10,7 @@ import pytest
 import trio
 from playbill.actors import CallTimeout, ServerDied, ServerUnavailable
 from playbill.actors.edge.wire import link
-from playbill.actors.edge.wire.remote import conversation, opening, streamable
+from playbill.actors.edge.wire.remote import conversation, streamable
 
 from .conftest import FOR_ONE_LIFE, OnStage, said
 from .server import Web, deed, serving
@@ -59,9 +59,15 @@ async def test_a_login_that_is_wanted_at_the_start_is_waited_for(on_stage: OnSta
             assert web.seen["initialize"] <= 1
 
 
-async def test_a_403_with_a_challenge_in_the_handshake_is_a_login_that_is_not_enough(on_stage: OnStage) -> None:
-    async with serving(Web()) as web:
-        web.deeds["*"] = deed(status=403, headers={"WWW-Authenticate": 'Bearer error="insufficient_scope"'})
+@pytest.mark.parametrize("moment", ["*", "initialize", "tools/list"])
+@pytest.mark.parametrize("kind", ["legacy", "modern"])
+async def test_a_403_with_a_challenge_before_the_first_list_is_a_login_that_is_not_enough(
+    on_stage: OnStage, moment: str, kind: str
+) -> None:
+    async with serving(Web(kind)) as web:
+        web.deeds["server/discover" if (kind, moment) == ("modern", "initialize") else moment] = deed(
+            status=403, headers={"WWW-Authenticate": 'Bearer error="insufficient_scope"'}
+        )
         async with on_stage(web) as stage:
             state = await stage.until(lambda state: state.phase == "needs_auth")
             assert (state.restarts, state.error) == (0, "HTTP 403 Forbidden: the login is not enough")
@@ -360,17 +366,6 @@ async def test_a_server_that_never_takes_initialized_is_usable(
             await stage.ready()
             assert web.waiting == 1
             assert said(await stage.call()) == "{}"
-
-
-async def test_a_session_whose_end_is_not_answered_is_left_all_the_same(
-    on_stage: OnStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opening, "DELETE_SECONDS", 0.05)
-    async with serving(Web()) as web:
-        web.deeds["DELETE"] = deed("hang")
-        async with on_stage(web) as stage:
-            await stage.ready()
-        assert web.seen["DELETE"] == 1
 
 
 async def test_a_session_is_ended_when_the_host_closes(on_stage: OnStage) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import trio
-from playbill.actors import open_host
+from playbill.actors import ServerDied, open_host
 from playbill.actors.edge.config.file import FileStore
 from playbill.actors.edge.config.trust import TrustStore, fingerprint
 from playbill.actors.edge.wire.remote import helper
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.model.diff import launch_key
+from playbill.actors.server import ServerSettings
 from playbill.supervision import Backoff
 
 from .server import Web, deed, serving
@@ -122,6 +123,43 @@ async def test_a_login_that_expired_is_had_anew_once_and_one_that_is_wrong_is_to
                     if state is not None and state.phase == "needs_auth":
                         break
             assert count.read_text() == "3"
+
+
+@pytest.mark.parametrize("refused", ["tools/list", "tools/call"])
+async def test_a_login_that_never_was_good_enough_is_told_whoever_may_shake_hands(tmp_path: Path, refused: str) -> None:
+    code = f"import json; print(json.dumps({{'Authorization': 'Bearer {TOKEN}'}}))"
+    async with serving(Web()) as web:
+        path = write(tmp_path, url=web.url, headersHelper=command(tmp_path, code))
+        web.deeds[refused] = deed(status=401)
+        async with open_host(path, settings=ServerSettings(renew_pause=0.0)) as host:
+            if refused == "tools/call":
+                for _ in range(2):  # the second one with a login that was had anew
+                    with pytest.raises(ServerDied, match="401"):
+                        await host.call_tool("web", "echo", timeout=PATIENCE)
+            with trio.fail_after(PATIENCE):
+                async for snapshot in host.changes():
+                    state = snapshot.model.server("web")
+                    if state is not None and state.phase == "needs_auth":
+                        break
+            assert state is not None
+            assert (state.restarts, state.error) == (0, "HTTP 401 Unauthorized: it wants a login")
+            assert web.seen["initialize"] == (1 if refused == "tools/list" else 2)
+
+
+async def test_a_login_that_expires_again_and_again_is_had_anew_as_often(tmp_path: Path) -> None:
+    code = f"import json; print(json.dumps({{'Authorization': 'Bearer {TOKEN}'}}))"
+    async with serving(Web()) as web:
+        path = write(tmp_path, url=web.url, headersHelper=command(tmp_path, code))
+        async with open_host(path, settings=ServerSettings(renew_pause=0.0)) as host:
+            for _ in range(3):
+                await host.call_tool("web", "echo", timeout=PATIENCE)
+                web.deeds["tools/call"] = [deed(status=401)]
+                with pytest.raises(ServerDied, match="401"):
+                    await host.call_tool("web", "echo", timeout=PATIENCE)
+            await host.call_tool("web", "echo", timeout=PATIENCE)
+            state = host.snapshot().model.server("web")
+            assert state is not None
+            assert (state.phase, state.restarts, web.seen["initialize"]) == ("ready", 0, 4)
 
 
 @pytest.mark.parametrize(

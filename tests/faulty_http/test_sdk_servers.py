@@ -181,8 +181,9 @@ async def test_a_thousand_cancelled_calls_leave_a_real_server_usable() -> None:
             async with trio.open_nursery() as nursery:
                 for _ in range(100):
                     nursery.start_soon(host.call_tool, "web", "slow")
-                while host._board.lines["web"].in_flight < 100:
-                    await trio.lowlevel.checkpoint()
+                with trio.fail_after(PATIENCE):
+                    while host._board.lines["web"].in_flight < 100:
+                        await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
         await answers(host)
         state = host.snapshot().model.server("web")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpcore2  # noqa: F401 — here, so that no thread imports it in virtual time
@@ -15,6 +16,7 @@ import httpx2  # noqa: F401
 import pytest
 import trio
 from playbill.actors import CallTimeout, Config, Host, ServerDied, ServerEntry, ServerUnavailable, open_host
+from playbill.actors.edge.wire.remote import opening
 from playbill.actors.edge.wire.sdk import import_sdk
 from playbill.actors.model.snapshot import ServerState
 from playbill.supervision import Backoff, Intensity
@@ -102,20 +104,87 @@ async def test_the_end_of_an_idle_server_with_a_stream_is_noticed_at_once(kind: 
 
 
 @virtual_time
-async def test_a_busy_server_is_not_pinged_and_a_hung_one_is_given_up() -> None:
+async def test_a_server_that_a_tool_blocks_may_take_as_long_as_its_callers_allow() -> None:
+    web = Web()
+    web.sessionless = True
+    async with hosted(web=web) as (host, _):
+        assert await host.ready(timeout=10)
+        web.deeds["*"] = deed("hang")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(host.call_tool, "web", "echo", timeout=600))
+            with trio.move_on_after(2):  # this one only changes its mind
+                await host.call_tool("web", "echo", timeout=600)
+            await trio.sleep(500)
+            assert web.seen["ping"] == 0
+            assert (state(host).phase, state(host).restarts) == ("ready", 0)
+            nursery.cancel_scope.cancel()
+
+
+@virtual_time
+async def test_one_that_answers_pings_is_there_though_a_call_got_no_answer() -> None:
     web = Web()
     web.sessionless = True
     async with hosted(web=web) as (host, _):
         assert await host.ready(timeout=10)
         web.deeds["tools/call"] = deed("hang")
-        with pytest.raises(CallTimeout):
-            await host.call_tool("web", "echo", timeout=200)
-        assert web.seen["ping"] == 0
-        web.deeds["ping"] = deed("hang")
-        began = trio.current_time()
-        lost = await until(host, lambda state: state.phase == "backing_off")
+        for _ in range(3):
+            with pytest.raises(CallTimeout):
+                await host.call_tool("web", "echo", timeout=50)
+        assert web.seen["ping"] > 1
+        assert (state(host).phase, state(host).restarts) == ("ready", 0)
+
+
+@virtual_time
+@pytest.mark.parametrize(("timeout", "within"), [(20, 60.5), (60, 121), (600, 661)])
+async def test_a_hung_server_is_given_up_however_busy_its_callers_keep_it(timeout: int, within: float) -> None:
+    web = Web()
+    web.sessionless = True
+
+    async def keep_calling(host: Host, first: float) -> None:
+        await trio.sleep(first)
+        while True:
+            with suppress(CallTimeout, ServerDied, ServerUnavailable):
+                await host.call_tool("web", "echo", timeout=timeout)
+            await trio.sleep(0.1)
+
+    async with hosted(web=web) as (host, _), trio.open_nursery() as nursery:
+        assert await host.ready(timeout=10)
+        web.deeds["*"] = deed("hang")
+        hung = trio.current_time()
+        for first in (0, timeout / 2):
+            nursery.start_soon(keep_calling, host, first)
+        with trio.fail_after(700):
+            lost = await until(host, lambda state: state.phase == "backing_off")
         assert lost.error == "it has not answered a ping within 30 s"
-        assert trio.current_time() - began <= 61
+        assert trio.current_time() - hung <= within
+        nursery.cancel_scope.cancel()
+
+
+@virtual_time
+async def test_a_server_that_is_heard_while_a_ping_hangs_is_there() -> None:
+    web = Web()
+    web.sessionless = True
+    web.deeds["ping"] = [deed("hang")]
+    async with hosted(web=web) as (host, _):
+        assert await host.ready(timeout=10)
+        await trio.sleep(31)
+        assert web.waiting == 1  # the ping
+        await trio.sleep(14)
+        assert said(await host.call_tool("web", "echo", timeout=1)) == "{}"
+        await trio.sleep(100)
+        assert (state(host).phase, state(host).restarts) == ("ready", 0)
+        assert web.seen["ping"] > 1
+
+
+@virtual_time
+async def test_a_session_whose_end_is_not_answered_is_left_after_two_seconds() -> None:
+    web = Web()
+    web.deeds["DELETE"] = deed("hang")
+    async with hosted(web=web) as (host, _):
+        assert await host.ready(timeout=10)
+        began = trio.current_time()
+    assert web.seen["DELETE"] == 1
+    assert trio.current_time() - began == pytest.approx(opening.DELETE_SECONDS, abs=0.1)
 
 
 @virtual_time

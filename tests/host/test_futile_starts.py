@@ -51,12 +51,15 @@ async def test_a_program_that_goes_while_it_is_upgraded_is_tried_again_as_after_
     async with opened(servers) as host:
         await host.ready(timeout=5)
         script = servers.scripts.pop("tool")
+        died = trio.current_time()
         servers.live["tool"].lose("exited with code 0")
         await trio.sleep(1.5)
         assert host.snapshot().model.server("tool").phase == "backing_off"
         servers.scripts["tool"] = script
         await trio.sleep(5)
-        assert host.snapshot().model.server("tool").phase == "ready"
+        state = host.snapshot().model.server("tool")
+        assert (state.phase, state.restarts) == ("ready", 3)
+        assert died + 1.5 < state.restarted_at < died + 6.5
 
 
 @pytest.mark.parametrize("futile", [True, False])

@@ -383,6 +383,7 @@ async def test_a_view_tells_which_of_its_items_name_nothing_with_the_nearest_nam
                 "own",
                 "later/anything",
                 ToolRef("files", "no"),
+                ToolRef("files", "read"),
             ],
             exclude=["files/write", "owm", "later", "mcp__files__read", "zzzzzzzz", "gone/read"],
         )

@@ -12,6 +12,7 @@ from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDe
 from playbill.actors.picker.dialogs import dialog_lines, dialog_title, key_hints
 from playbill.actors.picker.reducer import State, reduce
 from playbill.actors.picker.values import (
+    AddForm,
     Answer,
     Details,
     Failed,
@@ -293,3 +294,10 @@ def test_a_key_that_does_nothing_now_is_not_hinted_at(stage: Stage) -> None:
     state, _ = press(opened(stage), "i")
     assert "scroll" not in hinted(told(state, Resized(100)))
     assert "scroll" in hinted(told(state, Resized(2)))
+
+
+def test_a_form_that_was_sent_hints_at_no_sending(stage: Stage) -> None:
+    form, _ = press(opened(stage), "a")
+    assert isinstance(form.dialog, AddForm)
+    sent = evolve(form, dialog=evolve(form.dialog, sent=1))
+    assert len(key_hints(sent)) == len(key_hints(form)) - 1

@@ -329,3 +329,8 @@ def test_the_time_since_the_last_restart_goes_on() -> None:
     assert a_picker(server("files", tool("x")))._pause() is None
     assert a_picker(server("files", tool("x"), restarts=1, restarted_at=88.0))._pause() == 1
     assert a_picker(server("files", tool("x"), restarts=1, restarted_at=-300.0))._pause() == 15
+
+
+def test_what_terminals_do_not_agree_about_is_not_drawn() -> None:
+    brush = Brush(UNICODE, 40)
+    assert brush.plain("x\N{HANGUL FILLER}y\N{ZERO WIDTH JOINER}z") == "x yz"

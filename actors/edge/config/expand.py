@@ -45,6 +45,7 @@ __all__ = [
     "Expanded",
     "InputMissing",
     "expand",
+    "header_secrets",
     "input_variable",
     "workspace_folder",
 ]
@@ -62,6 +63,10 @@ if os.name == "nt":
 _PLAIN = frozenset((*INHERITED, "PWD", "HOSTNAME"))
 _SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie|session|private|dsn", re.IGNORECASE)
 _SHORTEST_SECRET = 4
+_NO_SECRETS = frozenset({"accept", "content-type", "user-agent"})
+_SCHEMES = frozenset(
+    {"basic", "bearer", "digest", "negotiate", "token"}
+)  # of logins; they are words of every error too
 _DEEPEST = 20
 _LONGEST = 1 << 20
 _NOT_IN_URL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]").search
@@ -439,9 +444,29 @@ def _passed(
 
 
 def _written_secrets(own: Mapping[str, str], from_file: Mapping[str, str], headers: Mapping[str, str]) -> set[str]:
-    """Secrets by their look, wherever they were written: env values of telling names, and such headers with their last word."""
+    """What may be secret wherever it was written: env values of telling names, and headers."""
     found = {value for each in (own, from_file) for name, value in each.items() if _SECRET_NAME.search(name)}
-    for name, value in headers.items():
-        if _SECRET_NAME.search(name):
-            found |= {value, value.rpartition(" ")[2]}
-    return {value for value in found if len(value) >= _SHORTEST_SECRET}
+    return {value for value in found if len(value) >= _SHORTEST_SECRET} | header_secrets(headers)
+
+
+def header_secrets(headers: Mapping[str, str]) -> set[str]:
+    """What must not be shown of headers: all values but of those that say nothing about a login, and their parts.
+
+    Args:
+        headers: by name.
+
+    Returns:
+        Texts of four characters and more.
+    """
+    told = (value for name, value in headers.items() if name.lower() not in _NO_SECRETS)
+    return {part for value in told for part in _parts(value) if len(part) >= _SHORTEST_SECRET}
+
+
+def _parts(value: str) -> Iterator[str]:
+    """A header's value and what of it might be repeated alone: its words, and what is said under a name (``name=word``)."""
+    yield value
+    for word in re.split(r"[;,\s]+", value):
+        named = word.partition("=")[2]
+        each = (named if named.strip("=") else word).strip("\"'")  # what ends with `=` may be base64
+        if each.lower() not in _SCHEMES:
+            yield from (each, each.rstrip("="))

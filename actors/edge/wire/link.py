@@ -105,7 +105,7 @@ class Link:
         if not self._lost.is_set():
             return None
         wire = self._wire
-        return Loss(self._reason, needs_auth=wire.needs_auth, renew=wire.renew)
+        return Loss(self._reason, needs_auth=wire.needs_auth, renew=wire.renew, once=wire.once)
 
     async def wait_lost(self) -> str:
         """Wait until it is lost; returns why."""
@@ -173,6 +173,9 @@ class Link:
             noted.failed("input_required")
             asked = ", ".join(sorted(result.input_requests or ())) or "more input"
             return self._error(f"The tool asks for input that this host cannot give ({asked}); nothing was done.")
+        if result.meta and RETRY_AFTER in result.meta:  # ours to say, and a server's word would have it called again
+            meta = {name: value for name, value in result.meta.items() if name != RETRY_AFTER}
+            result = result.model_copy(update={"meta": meta or None})
         return result
 
     async def hold(self, closing: trio.Event) -> None:
@@ -191,11 +194,12 @@ class Link:
         scope.cancel()
 
     async def _keep_alive(self) -> None:
-        """Ask a server that has been silent for long, and that nobody waits for, whether it is still there."""
+        """Ask a server that has been silent for long whether it is still there."""
         while (since := self._wire.idle_since()) is not None:
             if (wait := since + PING_EVERY - trio.current_time()) > 0:
                 await trio.sleep(wait)
                 continue
+            asked = trio.current_time()
             with trio.move_on_after(PING_WITHIN) as scope:
                 # An answer, or the wire knows that there is none.
                 with contextlib.suppress(MCPError, ValidationError, ValueError):
@@ -203,7 +207,7 @@ class Link:
                 await trio.sleep(
                     min(1.0, PING_EVERY)
                 )  # one that is refused without an answer is not asked at full speed
-            if scope.cancelled_caught:
+            if scope.cancelled_caught and (self._wire.idle_since() or 0.0) <= asked:  # nothing else was heard either
                 self._wire.lose(f"it has not answered a ping within {PING_WITHIN:g} s")
                 return
 

@@ -32,7 +32,7 @@ from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Open
 from ...telemetry.log import About, about
 from ...telemetry.names import peer_of
 from ...telemetry.notes import alone, current
-from ..config.expand import ExpandError
+from ..config.expand import ExpandError, header_secrets
 from .lines import DEFAULT_MAX_LINE
 from .sdk import load_sdk
 from .spawn import SpawnFailed
@@ -233,7 +233,7 @@ class _Backstage:
             env=launch.env,
             warden=self._settings.warden,
         )
-        values = {part for value in given.values() for part in (value, value.rpartition(" ")[2]) if len(part) > 3}
+        values = header_secrets(given)
         self._scrub = scrubber(launch.secrets | values)
         names = {name.lower() for name in given}
         kept = {name: value for name, value in launch.headers.items() if name.lower() not in names}

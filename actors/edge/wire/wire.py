@@ -70,6 +70,7 @@ class Wire:
         lost: set when it ended by itself; `reason` is then one line, scrubbed.
         needs_auth: it was refused for want of a login.
         renew: only the session has ended: a new connection may be made at once.
+        once: as `Loss.once`.
         legacy_only: it can only be shaken hands with in the way of before 2026-07-28.
         not_streamable: its peer may be one of the older HTTP transport.
         graceful: whether leaving it gives a process the time to end by itself.
@@ -84,6 +85,7 @@ class Wire:
         self.reason = ""
         self.needs_auth = False
         self.renew = False
+        self.once = False
         self.legacy_only = False
         self.not_streamable = False
         self.graceful = False

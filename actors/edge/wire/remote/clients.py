@@ -15,7 +15,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from http.cookiejar import CookieJar
+from http.cookiejar import Cookie, CookieJar
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -39,9 +40,19 @@ _KEPT_SECONDS = 3.0
 
 _CLOSE_SECONDS = 1.0
 
+_MOST_COOKIES = 50
+_MOST_COOKIE_BYTES = 16 * 1024
+
 
 ours: ContextVar[bool] = ContextVar("a request of ours is being sent", default=False)
-"""Set while it is: the HTTP client logs each request with its whole URL, and a URL may hold a secret."""
+"""Set while it is: the HTTP client logs each request with its whole URL, and the headers of each response; a URL may hold a
+secret, and headers hold session ids and cookies. Of a body it logs nothing."""
+
+_WRITERS = (
+    *("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks"),
+    *("mcp.client.streamable_http", "mcp.client.sse"),
+)
+"""The loggers of the HTTP client, and of the transports that use it for us (`sdk_streams`)."""
 
 
 class _Unspoken(logging.Filter):
@@ -83,9 +94,11 @@ async def open_clients(
         await trio.to_thread.run_sync(_import_httpx)
     import httpx2
 
-    logging.getLogger("httpx2").addFilter(_UNSPOKEN)  # once only, whoever asks again
-    verify = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-    cookies = CookieJar()
+    for writer in _WRITERS:
+        logging.getLogger(writer).addFilter(_UNSPOKEN)  # once only, whoever asks again
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    verify = _certificates(file, folder, _state_of(file), _state_of(folder))
+    cookies = _Jar()
 
     def client(most: int) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
@@ -112,9 +125,49 @@ def _import_httpx() -> None:
     import httpx2  # noqa: F401
 
 
-@functools.cache
-def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Made once for each state of the environment: reading a system's certificates takes tens of milliseconds."""
+@functools.lru_cache(maxsize=4)
+def _certificates(file: str | None, folder: str | None, *states: object) -> ssl.SSLContext:
+    """Made once for each state of the environment and of the files that it names: it takes tens of milliseconds."""
     import httpx2
 
     return httpx2.create_ssl_context()
+
+
+def _state_of(path: str | None) -> tuple[object, ...]:
+    """What of a file, or of each file of a folder, is different once it was written anew. Raises nothing."""
+    if not path:
+        return ()
+    try:
+        places = sorted(Path(path).iterdir()) if Path(path).is_dir() else [Path(path)]
+    except OSError:
+        return ()
+    return tuple(_written(place) for place in places)
+
+
+def _written(path: Path) -> tuple[object, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (path,)
+    return path, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class _Jar(CookieJar):
+    """A cookie jar that forgets the oldest beyond `_MOST_COOKIES` or `_MOST_COOKIE_BYTES`: all are sent with each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_age: dict[tuple[str, str, str], int] = {}
+
+    def set_cookie(self, cookie: Cookie) -> None:
+        """As `CookieJar.set_cookie`; one that is set again is new."""
+        super().set_cookie(cookie)
+        key = (cookie.domain, cookie.path, cookie.name)
+        self._by_age.pop(key, None)
+        self._by_age[key] = len(cookie.name) + len(cookie.value or "")
+        alive = {(each.domain, each.path, each.name) for each in self}  # others have expired
+        self._by_age = {key: size for key, size in self._by_age.items() if key in alive}
+        while len(self._by_age) > _MOST_COOKIES or sum(self._by_age.values()) > _MOST_COOKIE_BYTES:
+            oldest = next(iter(self._by_age))
+            del self._by_age[oldest]
+            self.clear(*oldest)

@@ -59,6 +59,12 @@ MAX_NOTES = 1024
 MAX_NOTICES = 1024
 MAX_INBOUND = 64
 
+IN_VAIN_SECONDS = 10.0
+"""A caller that gives up sooner has changed its mind, which says nothing of the server."""
+
+_OF_OURS = frozenset({"subscriptions/listen", "ping"})
+"""Requests that no caller waits for."""
+
 _FAILED = ErrorData(code=INTERNAL_ERROR, message="see Exchange.failure")
 _LIST_CHANGED = "notifications/tools/list_changed"
 
@@ -110,14 +116,17 @@ class Conversation(ABC):
 
     Attributes:
         heard: trio clock time at which the server was heard last.
+        worked: methods that this connection's login got a result for, and ``GET`` if it got a stream.
         closed: everything pending is settled, and nothing more can be sent.
     """
 
     def __init__(self, on_list_changed: Callable[[], None], on_lost: Callable[[], None]) -> None:
         self.heard = trio.current_time()
+        self.worked: set[str] = set()
         self.closed = trio.Event()
         self._on_list_changed = on_list_changed
         self._on_lost = on_lost
+        self._asked = self._in_vain = self.heard
         self._next_id = 0
         self._pending: dict[Any, Exchange] = {}
         self._inbound: dict[Any, InboundContext] = {}
@@ -242,9 +251,15 @@ class Conversation(ABC):
         return None
 
     @property
-    def busy(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return any(exchange.method != "subscriptions/listen" for exchange in self._pending.values())
+    def silent_since(self) -> float:
+        """The trio clock time since which nothing was heard; once something was asked since, that of the first such request.
+
+        As long as all that asked since are waiting, it is now: a tool that blocks its whole server may take as long as its
+        callers allow. Once one has waited in vain, callers that come and go do not hide that nobody gets an answer.
+        """
+        if self._in_vain <= self.heard and any(each.method not in _OF_OURS for each in self._pending.values()):
+            return trio.current_time()
+        return max(self.heard, self._asked)
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -259,6 +274,9 @@ class Conversation(ABC):
         headers = opts.get("headers") or {}
         exchange = Exchange(wire_id, method, encode(message), headers, call)
         self._stamp(method, headers)
+        began = trio.current_time()
+        if self._asked < self.heard and method not in _OF_OURS:
+            self._asked = began
         self._pending[key] = exchange
         assert self._nursery is not None
         self._nursery.start_soon(self._exchange, exchange)
@@ -266,6 +284,8 @@ class Conversation(ABC):
             outcome = await call.wait()
         except trio.Cancelled:
             exchange.scope.cancel()
+            if method not in _OF_OURS and trio.current_time() - began >= IN_VAIN_SECONDS:
+                self._in_vain = trio.current_time()
             if call.outcome is None and opts.get("cancel_on_abandon", True) and self._tells_of_cancelling():
                 cancel = {"requestId": wire_id, "reason": "the caller gave up"}
                 self._note(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
@@ -340,7 +360,8 @@ class Conversation(ABC):
             try:
                 self._take_one(each, exchange)
             except Exception:
-                LOG.exception("a message could not be taken and is dropped: %r", text[:200])
+                # Not what it says: it may be the result of a call.
+                LOG.exception("a message of %d bytes could not be taken and is dropped", len(text))
 
     def _take_one(self, message: Any, exchange: Exchange | None) -> None:
         if type(message) is not dict or message.get("jsonrpc") != "2.0":
@@ -365,6 +386,7 @@ class Conversation(ABC):
             return  # unknown, or late: its caller gave up
         result = message.get("result")
         if type(result) is dict:
+            self.worked.add(exchange.method)
             exchange.call.settle(result)
         elif "error" in message:
             exchange.call.settle(error_data(message["error"]))

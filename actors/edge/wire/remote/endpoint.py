@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from ....model.mask import mask_url
 from .clients import ours
 
 if TYPE_CHECKING:
@@ -79,15 +80,17 @@ class Endpoint:
 
     @asynccontextmanager
     async def get(self, client: httpx2.AsyncClient, last_event_id: str | None = None) -> AsyncIterator[httpx2.Response]:
-        """Open an event stream; errors as `post`.
+        """Open an event stream; errors as `post`, `httpx2.LocalProtocolError` for an id that no header can hold.
 
         Args:
             client: to use.
             last_event_id: of the event after which to go on, or None.
         """
-        headers = self.headers("text/event-stream", {"cache-control": "no-store"})
+        headers: dict[str, str | bytes] = dict(self.headers("text/event-stream", {"cache-control": "no-store"}))
         if last_event_id is not None:
-            headers["last-event-id"] = last_event_id
+            headers["last-event-id"] = last_event_id.strip(
+                " \t"
+            ).encode()  # HTML, 9.2: in UTF-8; HTTP: without blanks around it
         async with send(client, "GET", self.url, headers) as response:
             yield response
 
@@ -100,10 +103,13 @@ class Endpoint:
 
 @asynccontextmanager
 async def send(
-    client: httpx2.AsyncClient, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    client: httpx2.AsyncClient, method: str, url: str, headers: Mapping[str, str | bytes], body: bytes | None = None
 ) -> AsyncIterator[httpx2.Response]:
     """Send a request, and follow the redirects that may be followed; yields the response before its body is read."""
-    request = client.build_request(method, url, headers=dict(headers), content=body)
+    fields = [
+        (name.encode("ascii"), each.encode() if isinstance(each, str) else each) for name, each in headers.items()
+    ]
+    request = client.build_request(method, url, headers=fields, content=body)
     for _ in range(_MOST_REDIRECTS):
         response = await _sent(client, request)
         try:
@@ -144,7 +150,7 @@ def _follow(response: httpx2.Response) -> httpx2.Request | None:
 
 
 def redirects_to(response: httpx2.Response) -> str | None:
-    """Where a response leads that was not followed: without what may be a secret. None when it is no redirect."""
+    """Where a response leads that was not followed, masked as a URL is that we show. None when it is no redirect."""
     if response.next_request is None:
         return None
-    return str(response.next_request.url.copy_with(userinfo=b"", query=None, fragment=None))
+    return mask_url(str(response.next_request.url.copy_with(userinfo=b"", query=None, fragment=None)))

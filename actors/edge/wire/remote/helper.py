@@ -4,7 +4,8 @@ The command is one line for the shell. It prints a JSON object of strings, whose
 the entry writes under the same names. It runs in the folder of the config file with the environment a server of that entry
 would have, and ``MCP_SERVER_NAME`` and ``MCP_SERVER_URL``. It has `HELPER_SECONDS` and `MOST_OUTPUT` bytes; past either, and
 when it has ended, all that it started is killed; also when our program is killed, as it has a reaper like a server's (see
-`watcher`). What it prints is a secret: it is in no message.
+`watcher`). What it prints on stdout is a secret, and is shown nowhere. When it fails, one line of its stderr is shown, masked
+by how it looks; of stderr it may write as much as it likes, and the end of that counts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from ....model.mask import mask_text
 from ....model.telling import telling_line
 from ...config.keys import Headers, headers_of
 from ..process import OwnedProcess, Stuck
@@ -48,7 +50,7 @@ async def headers_from(
         The headers, each fit to be sent.
 
     Raises:
-        HttpRefused: it failed, took too long, or printed something else; with the telling line of its stderr.
+        HttpRefused: it failed, took too long, or printed something else; with the telling line of its stderr, masked.
     """
     if warden is None and os.name != "nt":
         async with open_warden() as own:
@@ -59,7 +61,7 @@ async def headers_from(
         async with _started(command, cwd, {**env, **more}, warden) as process:
             with trio.move_on_after(HELPER_SECONDS) as limit:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_collect, process.stderr, words, _MOST_WORDS)
+                    nursery.start_soon(_keep_end, process.stderr, words, _MOST_WORDS)
                     long = await _collect(process.stdout, out, MOST_OUTPUT)
                     if long:
                         nursery.cancel_scope.cancel()
@@ -74,7 +76,7 @@ async def headers_from(
         raise HttpRefused(f"headersHelper printed more than {MOST_OUTPUT} bytes", False)
     if process.returncode:
         said = telling_line(words.decode("utf-8", "replace"))
-        last = f": {one_line(said, 200)}" if said else ""
+        last = f": {one_line(mask_text(said), 200)}" if said else ""
         found = process.returncode not in (126, 127)  # as a shell says: not executable, not found
         raise HttpRefused(f"headersHelper ended with {process.returncode}{last}", False, futile=not found)
     return _read(bytes(out))
@@ -127,6 +129,13 @@ async def _collect(stream: trio.abc.ReceiveStream, into: bytearray, most: int) -
         if len(into) > most:
             return True
     return False
+
+
+async def _keep_end(stream: trio.abc.ReceiveStream, into: bytearray, most: int) -> None:
+    """Read a stream to its end, as who writes it waits otherwise, and keep the last ``most`` bytes."""
+    async for part in stream:
+        into += part
+        del into[:-most]
 
 
 def _read(out: bytes) -> dict[str, str]:

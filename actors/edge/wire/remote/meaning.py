@@ -2,7 +2,7 @@
 
 status   where                                    means
 401      anywhere                                 it wants a login: `needs_auth`; not tried again without one
-403      in the handshake, with a challenge       the same: the login we have is not enough (authorization, Error Handling)
+403      with a challenge, until it has listed     the same: the login we have is not enough (authorization, Error Handling)
          otherwise                                a refusal like any other: of one call, or of this attempt
 404      to a request that names a session        the session has ended: open a new one (2025-11-25 transports, Session
                                                   Management, 3 and 4); not when its body says "method not found"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx2
 import trio
@@ -24,10 +24,12 @@ from .endpoint import Endpoint
 from .failures import HttpFailed, words_of
 from .wire import RemoteWire
 
-__all__ = ["OlderSse", "open_stream"]
+__all__ = ["OlderSse", "endpoint_at", "open_stream"]
 
 ENDPOINT_SECONDS = 15.0
 """Within which the stream names its endpoint."""
+
+_PORTS = {"http": 80, "https": 443}
 
 
 @asynccontextmanager
@@ -37,7 +39,7 @@ async def open_stream(
     """Open the stream; yields its events and the URL to POST to.
 
     Raises:
-        HttpRefused: there is no such stream at that URL, or it names no endpoint.
+        HttpRefused: there is no such stream at that URL, or it names no endpoint, or one elsewhere.
     """
     endpoint = Endpoint(url)
     refused: HttpRefused | None = None
@@ -79,14 +81,36 @@ async def _events(response: httpx2.Response, most: int) -> AsyncGenerator[Any, N
 
 
 async def _endpoint_of(events: AsyncIterator[Any], url: str) -> str | None:
-    """The endpoint that the stream names; None when it ends or takes too long, or names one elsewhere."""
+    """The endpoint that the stream names; None when it ends or takes too long. Raises as `endpoint_at`."""
     with trio.move_on_after(ENDPOINT_SECONDS):
         async for event in events:
             if event.event == "endpoint":
-                to, here = urljoin(url, event.data.strip()), urlsplit(url)
-                there = urlsplit(to)
-                return to if (here.scheme, here.netloc) == (there.scheme, there.netloc) else None
+                return endpoint_at(url, event.data.strip())
     return None
+
+
+def endpoint_at(url: str, named: str) -> str:
+    """The URL of an endpoint; with the user of the stream's own URL, whatever user it is named with.
+
+    Args:
+        url: of the stream.
+        named: what that says, absolute or relative to it.
+
+    Raises:
+        HttpRefused: it is of another origin than the stream (RFC 6454, 4): what we send is meant for that one only.
+    """
+    try:
+        here, there = urlsplit(url), urlsplit(urljoin(url, named))
+        if _origin(here) == _origin(there):
+            return there._replace(netloc=here.netloc).geturl()
+    except ValueError:
+        raise HttpRefused("the event stream names an endpoint elsewhere: it is no URL", False) from None
+    where = f"{there.scheme}://{there.netloc.rpartition('@')[2]}"
+    raise HttpRefused(f"the event stream names an endpoint elsewhere: {where}", False)
+
+
+def _origin(of: SplitResult) -> tuple[str, str | None, int | None]:
+    return of.scheme, of.hostname, of.port or _PORTS.get(of.scheme)
 
 
 class OlderSse(Conversation):
@@ -133,15 +157,14 @@ class OlderSse(Conversation):
         try:
             async with self._endpoint.post(client, exchange.body, exchange.headers) as response:
                 if response.status_code < 300:
-                    self._wire.handshaken = True
                     await bodies.drain(response)
                 else:
-                    exchange.fail(self._refused(response))
+                    exchange.fail(self._refused(response, exchange.method))
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             self._wire.lose(words_of(error, self._url))
 
-    def _refused(self, response: httpx2.Response) -> HttpFailed:
-        meaning = self._wire.refuse(response)
+    def _refused(self, response: httpx2.Response, method: str = "") -> HttpFailed:
+        meaning = self._wire.refuse(response, method)
         if response.status_code == 404:
             self._wire.lose("the session has ended: HTTP 404", renew=True)
         return HttpFailed(str(meaning), meaning)

@@ -8,12 +8,14 @@ Which transport: the one that the entry's type says. Without a type it is stream
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
+from ....model.mask import mask_text
 from ....telemetry.log import Log
 from ..sdk import load_sdk
 from ..wire import HttpRefused, Launch, Wire
@@ -57,6 +59,8 @@ async def open_remote(
     """
     await load_sdk()
     # The SDK and httpx2 are there only now: neither is imported by who does not connect to anything.
+    import httpx2
+
     from .endpoint import Endpoint
 
     assert launch.url is not None
@@ -64,10 +68,8 @@ async def open_remote(
     try:
         opening = open_clients(launch.headers, transport)
         clients = await opening.__aenter__()
-    except (OSError, ValueError) as error:
-        said = " ".join(str(error).split())
-        words = f"proxies or certificates of the environment cannot be used: {scrub(said)}"
-        raise HttpRefused(words, False, futile=True) from None
+    except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
+        raise HttpRefused(scrub(_unusable(error)), False, futile=True) from None
     try:
         if not native:
             from .sdk_streams import open_sdk_streams
@@ -95,6 +97,29 @@ async def open_remote(
     finally:
         with trio.CancelScope(shield=True):  # bounded by itself
             await opening.__aexit__(None, None, None)
+
+
+def _unusable(error: Exception) -> str:
+    """Why no clients can be made of what the environment says, without the password that a proxy's URL may hold."""
+    if isinstance(error, ImportError):
+        return f"a proxy of the environment needs the package {_package_of(error)}, which is not installed"
+    if not isinstance(
+        error, (OSError, ValueError)
+    ):  # it quotes the part that it stumbled over, which may be a password
+        return "a proxy of the environment is no URL"
+    said = " ".join(str(error).split())
+    return f"proxies or certificates of the environment cannot be used: {mask_text(said)}"
+
+
+def _package_of(error: ImportError) -> str:
+    """The package that is missing; httpx2 replaces the error that knows its name with one that has it in its words."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ImportError) and cause.name:
+            return cause.name.partition(".")[0]
+        cause = cause.__cause__ or cause.__context__
+    quoted = re.search(r"'([\w.-]+)' package", str(error))
+    return "that it names" if quoted is None else quoted[1]
 
 
 async def _take_leave(endpoint: object, clients: object) -> None:

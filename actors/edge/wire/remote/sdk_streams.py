@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
+import trio
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from ..stream_wire import StreamWire
 from ..wire import HttpRefused, Launch, Wire
-from .clients import Clients
+from .clients import Clients, ours
 from .failures import words_of
 from .meaning import read_status
 
 __all__ = ["open_sdk_streams"]
+
+HEARD_SECONDS = 1.0
+"""How long an answer that loses the connection is held back, so that its caller hears of that and not of "an error"."""
 
 
 @asynccontextmanager
@@ -50,11 +54,20 @@ async def open_sdk_streams(
         else:
             meaning = read_status(response.status_code, response.headers, time.time())
             cause, needs_auth = str(meaning), meaning.status == 401
-        if wire is not None:
-            wire.cause, wire.needs_auth = cause, needs_auth
+        if wire is None:
+            return
+        wire.cause, wire.needs_auth = cause, needs_auth
+        if needs_auth:  # it is the connection's, whatever the request was: none is answered otherwise
+            wire.lose(cause)
+            if response.request.method == "POST":
+                await trio.sleep(HEARD_SECONDS)
+
+    async def hush(request: httpx2.Request) -> None:
+        # Of the task that sends it, which is the transport's own, and runs in the context of whoever it sends for.
+        ours.set(True)
 
     client = clients.calls
-    client.event_hooks = {"response": [look]}
+    client.event_hooks = {"request": [hush], "response": [look]}
 
     def factory(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
         return _Lent(client)
@@ -62,9 +75,10 @@ async def open_sdk_streams(
     async with AsyncExitStack() as stack:
         try:
             if older:
-                streams = await stack.enter_async_context(sse_client(launch.url, httpx_client_factory=factory))
+                entering = sse_client(launch.url, httpx_client_factory=factory)
             else:
-                streams = await stack.enter_async_context(streamable_http_client(launch.url, http_client=client))
+                entering = streamable_http_client(launch.url, http_client=client)
+            streams = await stack.enter_async_context(_Unspoken(entering))
         except httpx2.RequestError as error:
             raise HttpRefused(scrub(words_of(error, launch.url)), False) from None
         except Exception as error:
@@ -73,6 +87,27 @@ async def open_sdk_streams(
             raise HttpRefused(scrub(cause), needs_auth) from error
         wire = StreamWire(scrub, *streams)
         yield wire
+
+
+class _Unspoken:
+    """A transport of which nothing is logged while it is entered and left, nor by tasks it starts then: they inherit `ours`."""
+
+    def __init__(self, transport: AbstractAsyncContextManager[Any]) -> None:
+        self._transport = transport
+
+    async def __aenter__(self) -> Any:
+        token = ours.set(True)
+        try:
+            return await self._transport.__aenter__()
+        finally:
+            ours.reset(token)
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        token = ours.set(True)
+        try:
+            return await self._transport.__aexit__(*raised)
+        finally:
+            ours.reset(token)
 
 
 class _Lent:

@@ -31,7 +31,7 @@ from .clients import Clients
 from .conversation import Conversation, Exchange
 from .endpoint import Endpoint, redirects_to
 from .failures import HttpFailed, words_of
-from .meaning import ends_session
+from .meaning import Meaning, ends_session
 from .wire import RemoteWire
 
 __all__ = ["StreamableHttp"]
@@ -102,7 +102,7 @@ class StreamableHttp(Conversation):
         client = self._clients.calls if exchange.method == "tools/call" else self._clients.control
         try:
             async with self._endpoint.post(client, exchange.body, exchange.headers) as response:
-                await self._answered(exchange, response)
+                await self._answered(exchange, response, client)
         except bodies.TooLarge:
             exchange.fail(self._too_long())
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
@@ -122,12 +122,11 @@ class StreamableHttp(Conversation):
     def _too_long(self) -> MCPError:
         return HttpFailed(f"invalid response: it is longer than {self._max_message} bytes")
 
-    async def _answered(self, exchange: Exchange, response: httpx2.Response) -> None:
+    async def _answered(self, exchange: Exchange, response: httpx2.Response, client: httpx2.AsyncClient) -> None:
         self.heard = trio.current_time()
         if not 200 <= response.status_code < 300:
             await self._refused(exchange, response)
             return
-        self._wire.handshaken = True
         if exchange.method == "initialize":
             self._endpoint.session = response.headers.get("mcp-session-id") or None
         if response.status_code == 202:
@@ -137,7 +136,7 @@ class StreamableHttp(Conversation):
             if not exchange.settled:
                 exchange.fail(HttpFailed("invalid response: it is no response to this request"))
         elif bodies.is_events(response):
-            await self._read_answer(exchange, response)
+            await self._read_answer(exchange, response, client)
         else:
             kind = response.headers.get("content-type") or "no content"
             exchange.fail(HttpFailed(f"invalid response: HTTP {response.status_code} with {kind[:80]}"))
@@ -152,7 +151,7 @@ class StreamableHttp(Conversation):
         error = _error_in(body)
         if self._lost_by(response, body, error):
             return
-        meaning = self._wire.refuse(response)
+        meaning = self._wire.refuse(response, exchange.method)
         if self._wire.lost.is_set():
             return
         if error is not None:
@@ -173,8 +172,8 @@ class StreamableHttp(Conversation):
 
     # ── a response in a stream of events ─────────────────────────────────────────────────────────────────────────────
 
-    async def _read_answer(self, exchange: Exchange, response: httpx2.Response) -> None:
-        place = _Place()
+    async def _read_answer(self, exchange: Exchange, response: httpx2.Response, client: httpx2.AsyncClient) -> None:
+        place, later = _Place(), 0.0
         await self._read_events(response, exchange, place)
         fruitless = 0
         while not exchange.settled:
@@ -183,13 +182,35 @@ class StreamableHttp(Conversation):
                 exchange.fail(HttpFailed(place.why))
                 return
             before = place.last
-            await trio.sleep(RESUME_FIRST if place.pause is None else place.pause)
-            async with self._endpoint.get(self._clients.control, place.last) as again:
-                if not bodies.is_events(again):
-                    exchange.fail(HttpFailed(f"{place.why}, and it cannot be resumed: HTTP {again.status_code}"))
-                    return
-                await self._read_events(again, exchange, place)
+            await trio.sleep(max(later, RESUME_FIRST if place.pause is None else place.pause))
+            later = 0.0
+            try:
+                async with self._endpoint.get(client, place.last) as again:
+                    if again.status_code >= 400:
+                        meaning = await self._no_stream(again)
+                        if meaning is None or self._wire.lost.is_set():
+                            return
+                        if again.status_code not in _FOR_A_WHILE:
+                            # Without the meaning: the call was begun, so that it must not look like one to be made again.
+                            exchange.fail(HttpFailed(f"{place.why}, and it cannot be resumed: {meaning}"))
+                            return
+                        later = meaning.retry_after or 0.0
+                    elif not bodies.is_events(again):
+                        exchange.fail(HttpFailed(f"{place.why}, and it cannot be resumed: HTTP {again.status_code}"))
+                        return
+                    else:
+                        await self._read_events(again, exchange, place)
+            except (ValueError, httpx2.LocalProtocolError):
+                exchange.fail(HttpFailed(f"{place.why}, and it cannot be resumed: its event id fits no header"))
+                return
             fruitless = fruitless + 1 if place.last == before else 0
+
+    async def _no_stream(self, response: httpx2.Response) -> Meaning | None:
+        """Read the refusal of a stream; None when it says that the session has ended."""
+        said = await bodies.excerpt(response)
+        if self._lost_by(response, said, _error_in(said)):
+            return None
+        return self._wire.refuse(response, "GET")
 
     async def _read_events(self, response: httpx2.Response, exchange: Exchange | None, place: _Place) -> None:
         """Take what a stream brings, to its end, or just past the response; raises nothing of the network's."""
@@ -199,7 +220,8 @@ class StreamableHttp(Conversation):
                 async for event in httpx2.EventSource(response, max_event_size=self._max_message):
                     place.last = event.id or place.last
                     if event.retry is not None:
-                        place.pause = min(event.retry / 1000, RESUME_MOST)
+                        # In whole milliseconds first: one of any length is no number that can be divided.
+                        place.pause = min(max(event.retry, 0), int(RESUME_MOST * 1000)) / 1000
                     if event.event == "message" and event.data:
                         self._take(event.data.encode(), exchange)
                     if exchange is not None and exchange.settled:
@@ -276,11 +298,10 @@ class StreamableHttp(Conversation):
             try:
                 async with self._endpoint.get(self._clients.control, place.last) as response:
                     if response.status_code >= 400:
-                        said = await bodies.excerpt(response)
-                        if self._lost_by(response, said, _error_in(said)):
+                        meaning = await self._no_stream(response)
+                        if meaning is None:
                             return
-                        meaning = self._wire.refuse(response)
-                        if response.status_code not in (429, 500, 502, 503, 504):
+                        if response.status_code not in _FOR_A_WHILE:
                             if before:  # it offered one: is it the one that it was?
                                 await self._ask_if_well()
                             return  # 405: it offers none
@@ -290,6 +311,7 @@ class StreamableHttp(Conversation):
                     else:
                         if before:
                             self._on_list_changed()
+                        self.worked.add("GET")
                         before, opened, known = True, trio.current_time(), place.last
                         await self._read_events(response, None, place)
                         if place.last != known or trio.current_time() - opened > RESUME_MOST:
@@ -297,10 +319,17 @@ class StreamableHttp(Conversation):
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
                 self._broke(error)
                 return
+            except (ValueError, httpx2.LocalProtocolError):
+                LOG.info("the event stream goes on without its last event: its id fits no header")
+                place.last = None
             except httpx2.TransportError as error:
                 LOG.info("the event stream could not be opened: %s", words_of(error, self._endpoint.url))
             await trio.sleep(max(delay, place.pause or 0.0))
             delay = min(2 * delay, RESUME_MOST)
+
+
+_FOR_A_WHILE = frozenset({429, 500, 502, 503, 504})
+"""A stream that is refused so is asked for again."""
 
 
 @define

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["MakeConversation", "RemoteWire"]
 
 
+_NEED_LOGIN = frozenset({"tools/list", "tools/call"})
+_TO_BE_READY = frozenset({"initialize", "server/discover", "tools/list"})
+"""Without a result of these a server is of no use: being refused one of them is being refused the connection."""
+
+
 class MakeConversation(Protocol):
     """Makes the dispatcher of a wire."""
 
@@ -35,14 +40,12 @@ class RemoteWire(Wire):
 
     Attributes:
         make: set before the dispatcher is asked for.
-        handshaken: a request has been answered with success; until then a refusal is one of the connection.
     """
 
     def __init__(self, scrub: Callable[[str], str], *, renews_login: bool = False) -> None:
         super().__init__(scrub)
         self._renews_login = renews_login
         self.make: MakeConversation | None = None
-        self.handshaken = False
         self._conversation: Conversation | None = None
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
@@ -61,29 +64,41 @@ class RemoteWire(Wire):
 
     def idle_since(self) -> float | None:
         """As `Wire.idle_since`."""
-        if self._conversation is None or self._conversation.busy:
-            return trio.current_time()
-        return self._conversation.heard
+        return trio.current_time() if self._conversation is None else self._conversation.silent_since
 
-    def lose(self, reason: str, *, renew: bool = False, needs_auth: bool = False) -> None:
+    @property
+    def worked(self) -> bool:
+        """Whether the login was good for what needs one: a list or a call had a result. Some shake hands with anybody."""
+        return self._conversation is not None and not self._conversation.worked.isdisjoint(_NEED_LOGIN)
+
+    def lose(self, reason: str, *, renew: bool = False, once: bool = False, needs_auth: bool = False) -> None:
         """As `Wire.lose`, and settle all that is pending.
 
         Args:
             reason: why.
             renew: only the session has ended; a new connection may be made at once.
+            once: as `Loss.once`.
             needs_auth: it wants a login.
         """
         if not self.lost.is_set():
-            self.renew, self.needs_auth = renew, needs_auth
+            self.renew, self.once, self.needs_auth = renew, once, needs_auth
         super().lose(reason)
         if self._conversation is not None:
             self._conversation.shut()
 
-    def refuse(self, response: httpx2.Response) -> Meaning:
-        """Read a status that is no success; the connection is lost when it wants a login."""
+    def refuse(self, response: httpx2.Response, method: str = "") -> Meaning:
+        """Read a status that is no success; the connection is lost when it wants a login.
+
+        Args:
+            response: its body may be read already.
+            method: that was refused, or ``GET``; "" for what has no result, which is then judged as a call is.
+        """
         meaning = read_status(response.status_code, response.headers, time.time())
-        if meaning.wants_login(handshake=not self.handshaken):
-            # One that worked has expired, if another one can be had; one that never did is wrong.
-            expired = self.handshaken and self._renews_login
-            self.lose(str(meaning), needs_auth=not expired, renew=expired)
+        worked = self.worked
+        if meaning.wants_login(handshake=not worked and method in _TO_BE_READY):
+            # One that never worked is wrong. One that worked has expired, if another can be had; but where it worked for
+            # something else only, that may have needed no login: then another one is tried once.
+            same = self._conversation is not None and (method or "tools/call") in self._conversation.worked
+            renew = worked and self._renews_login
+            self.lose(str(meaning), needs_auth=not renew, renew=renew, once=renew and not same)
         return meaning
