@@ -283,7 +283,7 @@ def test_of_a_line_that_is_typed_only_what_is_seen_is_measured(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/home/me/work/app/.mcp.json", ".mcp.json"),
+        ("/home/me/code/app/.mcp.json", ".mcp.json"),
         ("/home/me/.config/playbill/mcp.json", "~/.config/playbill/mcp.json"),
         ("/home/me", "/home/me"),
         ("/home/menno/mcp.json", "/home/menno/mcp.json"),
@@ -292,17 +292,17 @@ def test_of_a_line_that_is_typed_only_what_is_seen_is_measured(monkeypatch: pyte
     ],
 )
 def test_a_file_is_told_as_seen_from_here_or_from_home(path: str, said: str) -> None:
-    assert shortened(path, "/home/me/work/app", "/home/me") == said
+    assert shortened(path, "/home/me/code/app", "/home/me") == said
     assert shortened(path, "", "") == shortened(path, "/", "/") == path
 
 
 def test_what_is_too_long_for_that_is_cut_at_a_separator() -> None:
-    brush = Brush(UNICODE, 80, "/home/me/work", "/home/me")
+    brush = Brush(UNICODE, 80, "/home/me/code", "/home/me")
     row = row_of(server("files", tool("x"), source="/srv/projects/somewhere/config/mcp.json"))
     assert text_of(brush.row(row)[0]).endswith("  …/config/mcp.json")
     row = row_of(server("files", tool("x"), source="/srv/" + "x" * 50 + ".json"))
     assert text_of(brush.row(row)[0]).endswith(f"  …{'x' * 20}.json")
-    row = row_of(server("files", tool("x"), source="/home/me/work/sub/mcp.json"))
+    row = row_of(server("files", tool("x"), source="/home/me/code/sub/mcp.json"))
     assert text_of(brush.row(row)[0]).endswith("  sub/mcp.json")
 
 
