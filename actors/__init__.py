@@ -13,41 +13,51 @@ if TYPE_CHECKING:
     from .edge.answers import result_for_provider
     from .edge.signature import native_tool
     from .host import Host, Readiness
+    from .model.about import ServerInfo
     from .model.budget import Budget
     from .model.catalog import Catalog
     from .model.change import CatalogDiff
+    from .model.client import Asker, ClientHandlers, LogMessage, Root
     from .model.config import Config, InputSpec, ServerEntry
     from .model.errors import (
         CallTimeout,
         ConfigError,
         HostClosed,
+        LoginFailed,
+        NotSupported,
         OperationTimeout,
         PlaybillError,
         ProfileMismatch,
+        RequestRefused,
         ServerDied,
         ServerExists,
         ServerUnavailable,
         ToolNotOffered,
+        UnknownPrompt,
         UnknownServer,
         UnknownTool,
         WriteFailed,
     )
     from .model.native import NativeTool
+    from .model.oauth import OAuth
+    from .model.offers import Prompt, PromptArgument, Resource, ResourceTemplate, ResourceUpdate
     from .model.preview import Preview
     from .model.profile import PORTABLE, PROFILES, Profile
+    from .model.settings import ServerSettings
     from .model.snapshot import PluginModel, ServerState, Snapshot, ToolState, Why
     from .model.wire import ToolRef, WireTool
     from .opening import open_host
-    from .server import ServerSettings
     from .view import View
 
 __all__ = [
     "PORTABLE",
     "PROFILES",
+    "Asker",
     "Budget",
     "CallTimeout",
     "Catalog",
     "CatalogDiff",
+    "ClientHandlers",
     "Config",
     "ConfigError",
     "Event",
@@ -55,17 +65,29 @@ __all__ = [
     "Host",
     "HostClosed",
     "InputSpec",
+    "LogMessage",
+    "LoginFailed",
     "NativeTool",
+    "NotSupported",
+    "OAuth",
     "OperationTimeout",
     "PlaybillError",
     "PluginModel",
     "Preview",
     "Profile",
     "ProfileMismatch",
+    "Prompt",
+    "PromptArgument",
     "Readiness",
+    "RequestRefused",
+    "Resource",
+    "ResourceTemplate",
+    "ResourceUpdate",
+    "Root",
     "ServerDied",
     "ServerEntry",
     "ServerExists",
+    "ServerInfo",
     "ServerSettings",
     "ServerState",
     "ServerUnavailable",
@@ -73,6 +95,7 @@ __all__ = [
     "ToolNotOffered",
     "ToolRef",
     "ToolState",
+    "UnknownPrompt",
     "UnknownServer",
     "UnknownTool",
     "View",
@@ -88,10 +111,12 @@ __all__ = [
 _HOME = {
     "PORTABLE": "model.profile",
     "PROFILES": "model.profile",
+    "Asker": "model.client",
     "Budget": "model.budget",
     "CallTimeout": "model.errors",
     "Catalog": "model.catalog",
     "CatalogDiff": "model.change",
+    "ClientHandlers": "model.client",
     "Config": "model.config",
     "ConfigError": "model.errors",
     "Event": ".supervision",
@@ -99,24 +124,37 @@ _HOME = {
     "Host": "host",
     "HostClosed": "model.errors",
     "InputSpec": "model.config",
+    "LogMessage": "model.client",
+    "LoginFailed": "model.errors",
     "NativeTool": "model.native",
+    "NotSupported": "model.errors",
+    "OAuth": "model.oauth",
     "OperationTimeout": "model.errors",
     "PlaybillError": "model.errors",
     "PluginModel": "model.snapshot",
     "Preview": "model.preview",
     "Profile": "model.profile",
     "ProfileMismatch": "model.errors",
+    "Prompt": "model.offers",
+    "PromptArgument": "model.offers",
     "Readiness": "host",
+    "RequestRefused": "model.errors",
+    "Resource": "model.offers",
+    "ResourceTemplate": "model.offers",
+    "ResourceUpdate": "model.offers",
+    "Root": "model.client",
     "ServerDied": "model.errors",
     "ServerEntry": "model.config",
     "ServerExists": "model.errors",
-    "ServerSettings": "server",
+    "ServerSettings": "model.settings",
+    "ServerInfo": "model.about",
     "ServerState": "model.snapshot",
     "ServerUnavailable": "model.errors",
     "Snapshot": "model.snapshot",
     "ToolNotOffered": "model.errors",
     "ToolRef": "model.wire",
     "ToolState": "model.snapshot",
+    "UnknownPrompt": "model.errors",
     "UnknownServer": "model.errors",
     "UnknownTool": "model.errors",
     "View": "view",

@@ -16,6 +16,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from attrs import evolve
@@ -27,6 +28,7 @@ from .model.profile import Profile
 from .model.seen import Seen
 from .model.status import Lifecycle, Report, ServerStatus, ToolDef
 from .ports import Opening
+from .watches import Watches
 
 __all__ = ["Board"]
 
@@ -50,6 +52,7 @@ class Board:
         self.openings: dict[str, Opening] = {}
         self.notices: dict[str, str] = {}
         self.seen: Seen | None = None
+        self.watches = Watches()
         self._viewers: WeakKeyDictionary[object, Profile] = WeakKeyDictionary()
         self._changed = Cell(0)
         self._projected = Cell(-1)
@@ -97,12 +100,27 @@ class Board:
             return
         if not report.stderr_tail and status.report is not None:
             report = evolve(report, stderr_tail=status.report.stderr_tail)
+        if report.info is None and status.report is not None:
+            report = evolve(report, info=status.report.info)
         status = evolve(status, report=report)
         if tools is not None:
             # The same list again stays the same object: the projection's memo goes by identity first.
             kept = status.tools if tools == status.tools else tools
             status = evolve(status, tools=kept, tools_generation=report.generation)
         self._put(name, status)
+
+    def offer(self, name: str, generation: int, **said: Any) -> None:
+        """Store what a server actor says of resources or prompts.
+
+        Args:
+            name: the server.
+            generation: ignored when it is not the one that the lifecycle is at, or that is being stopped.
+            said: fields of `Offers`; the others stay.
+        """
+        status = self.status(name)
+        life = status.lifecycle
+        if life is not None and life.generation == generation and life.stage != "stopping":
+            self._put(name, evolve(status, offers=evolve(status.offers, **said)))
 
     def _put(self, name: str, status: ServerStatus) -> None:
         if status != self.statuses.get(name):
@@ -183,3 +201,4 @@ class Board:
         """End all waiting; what is written stays readable."""
         self._changed.close()
         self._projected.close()
+        self.watches.close()

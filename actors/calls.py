@@ -6,8 +6,8 @@ waits for that line only during the server's first start; else a server that is 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import trio
@@ -15,9 +15,9 @@ import trio
 from ..supervision import Cell
 from .again import may_repeat, on_its_way, pause_before
 from .board import Board
+from .deadline import IDLE, Deadline, Timer, by_deadline
 from .line import Line
 from .model.catalog import Catalog
-from .model.config import ServerEntry
 from .model.errors import (
     CallTimeout,
     HostClosed,
@@ -31,59 +31,26 @@ from .model.lens import EVERYTHING, Lens
 from .model.naming import PREFIX, may_be_of
 from .model.native import NativeTool
 from .model.nearest import nearest
-from .model.phase import predicate
-from .model.plain import flat, quoted
+from .model.plain import quoted
 from .model.profile import Profile
 from .model.schema.sound import canonical
 from .model.schema.strict import unstrict
 from .model.snapshot import ServerState, Snapshot
-from .model.status import ServerStatus, ToolDef
+from .model.status import ToolDef
 from .model.tool import prepare
 from .model.why import why
 from .model.wire import WireTool
 from .natives import Natives
-from .operations import not_meant_to_run
-from .ports import Progress
-from .telemetry.calls import again, calling, finished, resolved, running
+from .ports import ConnectionLost, Expired, Progress
+from .refusal import refusal
+from .routes import Route, Routes
+from .telemetry.calls import again, calling, finished, resolved, running, watched
 from .telemetry.notes import Note
 
-__all__ = ["Calls", "check_call", "check_names", "refusal"]
+__all__ = ["Calls"]
 
-IDLE = 60.0
-"""Seconds a call may stay without an answer or progress, unless the argument or the entry says otherwise."""
-
-PATIENCE = 10
-"""A call without an argument of its own may take this many times its idle limit, however much progress it reports."""
-
-
-def refusal(entry: ServerEntry | None, status: ServerStatus) -> str | None:
-    """Why a call to a server that has no open line is refused at once, or None when it should wait.
-
-    Args:
-        entry: as configured, or None.
-        status: what is known of it.
-    """
-    if entry is None:
-        return "it is not configured any more"
-    if not entry.runnable:
-        return not_meant_to_run(entry)
-    report, lifecycle = status.report, status.lifecycle
-    if lifecycle is None:
-        return None
-    current = report if report is not None and report.generation == lifecycle.generation else None
-    if current is not None and current.needs_auth:
-        return f"it {predicate('needs_auth')}: {flat(current.error or 'unknown')}"
-    if current is not None and current.error is not None and lifecycle.stage == "running":
-        return f"it has ended and is being cleared away: {flat(current.error)}"
-    if lifecycle.stage in ("starting", "running", "stopping") and lifecycle.first:
-        return None
-    if lifecycle.stage == "parked" and current is not None and current.futile:
-        return f"it is parked: {flat(current.error or 'unknown')}; mend that and revive it"
-    cause = flat(lifecycle.error or (current.error if current is not None else None) or "unknown")
-    return {
-        "backing_off": f"it is waiting to be restarted after: {cause}",
-        "parked": f"it is parked after {lifecycle.restarts} restarts: {cause}",
-    }.get(lifecycle.stage, f"it is being restarted after: {cause}")
+TELL_SECONDS = 5.0
+"""Within which a server takes what is said to all of them."""
 
 
 class Calls:
@@ -94,15 +61,24 @@ class Calls:
         cell: the published snapshot.
         natives: the embedder's own tools.
         closing: whether the host has begun to close.
+        timer: runs as long as the host does.
     """
 
     def __init__(
-        self, *, board: Board, cell: Cell[Snapshot], natives: tuple[NativeTool, ...], closing: Callable[[], bool]
+        self,
+        *,
+        board: Board,
+        cell: Cell[Snapshot],
+        natives: tuple[NativeTool, ...],
+        closing: Callable[[], bool],
+        timer: Timer,
     ) -> None:
         self._board = board
         self._cell = cell
+        self._timer = timer
+        self._routes = Routes()
         self._natives = Natives(natives)
-        self._closing = closing
+        self.closing = closing
 
     async def by_wire_name(
         self,
@@ -113,13 +89,23 @@ class Calls:
         timeout: float | None,
         progress: Progress | None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
         shown: Callable[[], Snapshot] | None = None,
         lens: Lens = EVERYTHING,
+        routes: Routes | None = None,
     ) -> Any:
-        """See `Host.call`; ``shown`` and ``lens``: of the view that is called through."""
+        """See `Host.call`; ``shown``, ``lens`` and ``routes``: of the view that is called through."""
         shown = self._published if shown is None else shown
+        routes = self._routes if routes is None else routes
+        now = shown()
+        if progress is None and not retry and (timeout is None or timeout > 0) and not watched():
+            route = routes.find(wire_name, catalog, self._board.version, now)
+            if route is not None:
+                return await self._directly(route, wire_name, arguments, timeout, meta)
         with _told(wire_name, shown().catalog if catalog is None else catalog):
-            result = await self._by_wire_name(wire_name, arguments, catalog, timeout, progress, retry, shown, lens)
+            result = await self._by_wire_name(
+                wire_name, arguments, catalog, timeout, progress, retry, meta, shown, lens, routes
+            )
             finished(result)
             return result
 
@@ -131,17 +117,19 @@ class Calls:
         timeout: float | None,
         progress: Progress | None,
         retry: int,
+        meta: Mapping[str, Any] | None,
         shown: Callable[[], Snapshot],
         lens: Lens,
+        routes: Routes,
     ) -> Any:
-        if self._closing():
+        if self.closing():
             raise HostClosed
-        snapshot = shown()
+        version, snapshot = self._board.version, shown()
         offered = catalog if catalog is not None else snapshot.catalog
         tool = offered.tool(wire_name)
         began = trio.current_time()
         if tool is None and catalog is None and await self._awaited(wire_name, shown, lens, timeout):
-            snapshot = shown()
+            version, snapshot = self._board.version, shown()
             tool = snapshot.catalog.tool(wire_name)
         if tool is None:
             raise self._not_offered(wire_name, snapshot, offered, lens)
@@ -157,6 +145,12 @@ class Calls:
             return await self._native(native, arguments or {}, timeout)
         resolved(tool.server, tool.bare)
         self._refuse_withdrawn(tool, snapshot, offered.profile, lens)
+        strict = offered.profile.strict
+
+        def keep(line: Line, source: ToolDef, limit: float | None) -> None:
+            if self._board.version == version and shown() is snapshot:
+                routes.keep(wire_name, Route(line, source, limit, strict, catalog), version, snapshot)
+
         return await self._by_origin(
             tool.server,
             tool.bare,
@@ -164,11 +158,33 @@ class Calls:
             timeout=timeout,
             progress=progress,
             retry=retry,
+            meta=meta,
             name=wire_name,
             began=began,
-            strict=offered.profile.strict,
+            strict=strict,
             held=None if catalog is None else (tool, catalog.profile),
+            keep=keep,
         )
+
+    async def _directly(
+        self,
+        route: Route,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        timeout: float | None,
+        meta: Mapping[str, Any] | None,
+    ) -> Any:
+        """A call on a way that is known, to a line that takes calls: it waits for its answer only, in no scope of ours."""
+        if self.closing():
+            raise HostClosed
+        deadline = Deadline(timeout, route.timeout or IDLE, trio.current_time(), self._timer)
+        try:
+            self._timer.add(deadline)
+            return await route.line.call_directly(route.source.bare, route.given(arguments), deadline, meta)
+        except Expired:
+            raise CallTimeout(name, deadline.seconds) from None
+        finally:
+            self._timer.waiting.discard(deadline)
 
     def _published(self) -> Snapshot:
         return self._cell.value
@@ -183,7 +199,7 @@ class Calls:
         if not servers:
             return False
 
-        async def work(_: Heard) -> None:
+        async def work(_: Deadline) -> None:
             while True:
                 version = self._board.version
                 states = [self._first_list(server) for server in servers]
@@ -201,12 +217,12 @@ class Calls:
                 if isinstance(each, ServerUnavailable):
                     raise each
 
-        await _by_deadline(name, timeout, IDLE, work)
+        await by_deadline(name, timeout, IDLE, work)
         return True
 
     def _first_list(self, server: str) -> Literal["awaited", "there"] | ServerUnavailable:
         """How it stands with the first list of a server, for a call that waits for it."""
-        if self._closing():
+        if self.closing():
             raise HostClosed
         line = self._board.lines.get(server)
         if line is not None and line.closing is None:
@@ -271,10 +287,23 @@ class Calls:
         timeout: float | None,
         progress: Progress | None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
     ) -> Any:
         """See `Host.call_tool`. The arguments are the server's as they are: no catalog was shown to whoever calls."""
+        version, snapshot = self._board.version, self._cell.value
+        if progress is None and not retry and (timeout is None or timeout > 0) and not watched():
+            route = self._routes.find((server, bare), None, version, snapshot)
+            if route is not None:
+                return await self._directly(route, f"{server}/{bare}", arguments, timeout, meta)
+
+        def keep(line: Line, source: ToolDef, limit: float | None) -> None:
+            if self._board.version == version and self._cell.value is snapshot:
+                self._routes.keep((server, bare), Route(line, source, limit), version, snapshot)
+
         with calling(server, bare):
-            result = await self._by_origin(server, bare, arguments, timeout=timeout, progress=progress, retry=retry)
+            result = await self._by_origin(
+                server, bare, arguments, timeout=timeout, progress=progress, retry=retry, meta=meta, keep=keep
+            )
             finished(result)
             return result
 
@@ -287,10 +316,12 @@ class Calls:
         timeout: float | None,
         progress: Progress | None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
         name: str | None = None,
         began: float | None = None,
         strict: bool = False,
         held: tuple[WireTool, Profile] | None = None,
+        keep: Callable[[Line, ToolDef, float | None], None],
     ) -> Any:
         """A call by origin.
 
@@ -299,6 +330,7 @@ class Calls:
             began: trio clock time from which the deadline counts, or None for now.
             strict: the arguments answer to a schema of strict mode, in which null stands for what is left out.
             held: the tool as a held catalog has it, and that one's profile; it must still be the same one.
+            keep: takes the way that was found: its line, what the server advertises, and the entry's timeout.
         """
         entry = self._board.config.config.get(server)
         if entry is None:
@@ -309,28 +341,27 @@ class Calls:
             words = shown.reason if shown.verdict == "excluded" else None
             raise ToolNotOffered(f"{server}/{bare}", words or f"excluded by the lists of server {quoted(server)}")
 
-        async def once(line: Line, heard: Heard) -> tuple[ToolDef, Any]:
+        async def once(line: Line, deadline: Deadline) -> tuple[ToolDef, Any]:
             """One call, with what it was of; what only a loss of the server raises is an outcome too."""
             source = self._known(server, bare) if held is None else self._as_held(*held)
             given = dict(arguments or {})
             if strict:
                 # By what the server advertises now, not by what the model was shown: that one is mended.
                 given = unstrict(given, source.input_schema)
-            # Only an idle limit is extended by progress; with a total of the caller's own nobody need be told of it.
-            listens = progress is not None or timeout is None
+            keep(line, source, entry.timeout)
             try:
-                return source, await line.call(bare, given, _heard(progress, heard) if listens else None)
+                return source, await line.call(bare, given, deadline.told(progress), patience=deadline, meta=meta)
             except (ServerDied, ServerUnavailable) as error:
                 return source, error
 
-        async def work(heard: Heard) -> Any:
+        async def work(deadline: Deadline) -> Any:
             failed: Line | None = None
             attempts = 1
             while True:
-                line = await self._line(server, patient=retry > 0, failed=failed)
-                source, outcome = await once(line, heard)
+                line = await self.line(server, patient=retry > 0, failed=failed)
+                source, outcome = await once(line, deadline)
                 pause = pause_before(outcome) if attempts <= retry and may_repeat(source) else None
-                if pause is None or (pause and not heard(pause)):
+                if pause is None or (pause and not deadline.pauses(pause)):
                     break
                 failed = line if isinstance(outcome, Exception) else None
                 await trio.sleep(pause)
@@ -340,7 +371,7 @@ class Calls:
                 raise outcome
             return outcome
 
-        return await _by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work, began)
+        return await by_deadline(name or f"{server}/{bare}", timeout, entry.timeout or IDLE, work, began)
 
     def _known(self, server: str, bare: str) -> ToolDef:
         """The definition of a tool that a server lists."""
@@ -373,7 +404,7 @@ class Calls:
             )
         return source
 
-    async def _line(self, server: str, *, patient: bool = False, failed: Line | None = None) -> Line:
+    async def line(self, server: str, *, patient: bool = False, failed: Line | None = None) -> Line:
         """The open line of a server; waits for it during a first start only.
 
         Args:
@@ -382,7 +413,7 @@ class Calls:
             failed: not this one.
         """
         while True:
-            if self._closing():
+            if self.closing():
                 raise HostClosed
             version = self._board.version
             line = self._board.lines.get(server)
@@ -397,12 +428,27 @@ class Calls:
             except trio.ClosedResourceError:
                 raise HostClosed from None
 
+    async def tell_all(self, what: str) -> None:
+        """Have every open connection that knows a method of that name say it, each within `TELL_SECONDS`. A checkpoint."""
+        if self.closing():
+            raise HostClosed
+        await trio.lowlevel.checkpoint()
+
+        async def tell(line: Line) -> None:
+            with trio.move_on_after(TELL_SECONDS), suppress(ConnectionLost):
+                await getattr(line.connection, what)()
+
+        async with trio.open_nursery() as nursery:
+            for line in tuple(self._board.lines.values()):
+                if hasattr(line.connection, what):
+                    nursery.start_soon(tell, line)
+
     async def _native(self, tool: NativeTool, arguments: Mapping[str, Any], timeout: float | None) -> Any:
-        async def work(_: Heard) -> Any:
+        async def work(_: Deadline) -> Any:
             return await self._natives.run(tool, arguments)
 
         try:
-            return await _by_deadline(tool.name, timeout, IDLE, work)
+            return await by_deadline(tool.name, timeout, IDLE, work)
         except CallTimeout as late:
             return self._natives.late(tool, late)
 
@@ -415,23 +461,6 @@ def _told(wire_name: str, offered: Catalog) -> Note:
     return running(tool.bare) if tool.server is None else calling(tool.server, tool.bare)
 
 
-def check_names(*given: object) -> None:
-    """Refuse, where it is written, what can name nothing: inside, it would be a defect of ours."""
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"a name is a string, not {name!r}")
-
-
-def check_call(arguments: object, timeout: object) -> None:
-    """Refuse arguments and a timeout that are none, with TypeError or ValueError."""
-    if arguments is not None and not (
-        isinstance(arguments, Mapping) and all(isinstance(key, str) for key in arguments)
-    ):
-        raise TypeError(f"arguments are a mapping with strings as keys, not {arguments!r}")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
-        raise ValueError(f"timeout is a number of seconds, 0 or more, not {timeout!r}")
-
-
 def _unlisted(wire_name: str, snapshot: Snapshot) -> list[ServerState]:
     """The servers without a list yet that a wire name may be of."""
     return [
@@ -441,44 +470,3 @@ def _unlisted(wire_name: str, snapshot: Snapshot) -> list[ServerState]:
 
 def _withdrawn(server: str) -> str:
     return f"server {quoted(server)} does not advertise it any more"
-
-
-def _heard(progress: Progress | None, heard: Heard) -> Progress:
-    async def note(done: float, total: float | None, message: str | None) -> None:
-        heard()
-        if progress is None:
-            await trio.lowlevel.checkpoint()
-        else:
-            await progress(done, total, message)
-
-    return note
-
-
-Heard = Callable[..., bool]
-"""Told of a sign of life; with the seconds of a pause, of that: says whether the call has time for it."""
-
-
-async def _by_deadline(
-    name: str,
-    timeout: float | None,
-    idle: float,
-    work: Callable[[Heard], Awaitable[Any]],
-    began: float | None = None,
-) -> Any:
-    """Run one call by its deadline.
-
-    An argument is the total. Without one the idle limit counts, which progress extends, within a total that nothing does; and
-    so does a pause that the server asked for.
-    """
-    start = trio.current_time() if began is None else began
-    total = start + (timeout if timeout is not None else PATIENCE * idle)
-    quiet = math.inf if timeout is not None else idle
-
-    def heard(pause: float = 0.0) -> bool:
-        until = trio.current_time() + pause
-        scope.deadline = min(total, until + quiet)
-        return until < total
-
-    with trio.CancelScope(deadline=min(total, start + quiet)) as scope:
-        return await work(heard)
-    raise CallTimeout(name, scope.deadline - start)

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import trio
 
-from ..supervision import Cell, Event, Gap, Supervisor, TreeNode
+from ..supervision import Cell, Supervisor
 from .again import check_retry
 from .board import Board
-from .calls import Calls, check_call, check_names
+from .calls import Calls
 from .desk import Apply, Reload, Trust
+from .given import check_call, check_names
+from .inspecting import Inspecting
 from .line import Stop
+from .logging_in import LoggingIn, LoginDoor
 from .model.budget import Budget, as_budget
 from .model.catalog import Catalog
 from .model.config import Config, ServerEntry
@@ -32,6 +35,7 @@ from .model.why import why
 from .operations import Operations
 from .ports import Progress
 from .readiness import Readiness, answered, readiness
+from .reading import Reading
 from .view import View, foresee, seen_on
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Host", "Readiness"]
 
 
-class Host:
+class Host(Inspecting, Reading, LoggingIn):
     """Many MCP servers, run and supervised inside the caller's own trio program. Made by `open_host`."""
 
     def __init__(
@@ -52,6 +56,7 @@ class Host:
         cell: Cell[Snapshot],
         operations: Operations,
         calls: Calls,
+        door: LoginDoor,
         drain: float,
     ) -> None:
         self._core = core
@@ -60,6 +65,7 @@ class Host:
         self._cell = cell
         self._operations = operations
         self._calls = calls
+        self._door = door
         self._drain = drain
 
     # Reading.
@@ -198,42 +204,6 @@ class Host:
             budget=as_budget(budget),
             profile=taker,
         )
-
-    def stderr_tail(self, name: str) -> str:
-        """What a server wrote on stderr last (bounded, secrets scrubbed): live, or from its last death.
-
-        Raises:
-            UnknownServer: no such server is configured.
-        """
-        check_names(name)
-        self._operations.entry(name)
-        opening = self._board.openings.get(name)
-        if opening is not None:
-            return opening.stderr_tail()
-        report = self._board.status(name).report
-        return "" if report is None else report.stderr_tail
-
-    def tree(self) -> TreeNode:
-        """The supervision tree as values."""
-        core, pool = self._core.tree(), self._pool.tree()
-        return TreeNode(name="host", kind="supervisor", state=None, children=(*core.children, pool))
-
-    def events(self) -> AsyncIterator[Event | Gap]:
-        """What happens to the servers from now on: starts, deaths, restarts, parkings. A slow reader gets a `Gap`."""
-        return self._pool.events()
-
-    def journal(self, name: str) -> tuple[Event, ...]:
-        """The last events of one server, oldest first, at most 256: what `events` told while nobody listened.
-
-        Args:
-            name: as configured.
-
-        Raises:
-            UnknownServer: no such server is configured.
-        """
-        check_names(name)
-        self._operations.entry(name)
-        return self._pool.recent(name)
 
     # Operations. Each returns the snapshot in which its effect is visible.
     #
@@ -379,7 +349,6 @@ class Host:
             UnknownServer: no such server is configured.
             ServerUnavailable: it is not meant to run.
         """
-
         check_names(name)
 
         def again(name: str) -> None:
@@ -397,6 +366,17 @@ class Host:
         check_names(name)
         return await self._operations.act("revive", name, timeout, self._pool.revive)
 
+    async def roots_changed(self) -> None:
+        """Say to all connected servers that ``ClientHandlers.roots`` are others now; those that want to ask for them again.
+
+        Nothing is said to servers of 2026-07-28 and later: they ask with each call that needs them. A checkpoint; a server that
+        does not take it within 5 s is left. Roots that are given as values never change.
+
+        Raises:
+            HostClosed: the host is closed.
+        """
+        await self._calls.tell_all("roots_changed")
+
     # Calls.
 
     async def call(
@@ -408,6 +388,7 @@ class Host:
         timeout: float | None = None,
         progress: Progress | None = None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Call a tool as the model sees it.
 
@@ -423,9 +404,12 @@ class Host:
             progress: awaited with (progress, total, message) for each progress notification.
             retry: how often it may be made again, within the deadline, when its server dies before it answers, or refuses it
                 for now. Only a tool that is annotated as read-only or idempotent is called again; without this none ever is.
+            meta: for the request's ``_meta``, with keys as the protocol wants them (``example.com/trace``); a native tool's
+                handler does not see it.
 
         Returns:
-            The result; an error of the tool is a result too (``is_error``).
+            The result; an error of the tool is a result too (``is_error``). Structured content that is not what the tool's
+            output schema says is given as it is, and ``result.meta["playbill/outputInvalid"]`` says why.
 
         Raises:
             UnknownTool: no such tool is known.
@@ -439,10 +423,10 @@ class Host:
                 ``retry`` no number.
         """
         check_names(wire_name)
-        check_call(arguments, timeout)
+        check_call(arguments, timeout, meta)
         check_retry(retry)
         result: CallToolResult = await self._calls.by_wire_name(
-            wire_name, arguments, catalog=catalog, timeout=timeout, progress=progress, retry=retry
+            wire_name, arguments, catalog=catalog, timeout=timeout, progress=progress, retry=retry, meta=meta
         )
         return result
 
@@ -455,6 +439,7 @@ class Host:
         timeout: float | None = None,
         progress: Progress | None = None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Call a tool by where it comes from, for programs: the budget and quarantine do not matter, the lists do.
 
@@ -464,9 +449,9 @@ class Host:
             UnknownServer: no such server is configured.
         """
         check_names(server, bare)
-        check_call(arguments, timeout)
+        check_call(arguments, timeout, meta)
         check_retry(retry)
         result: CallToolResult = await self._calls.by_origin(
-            server, bare, arguments, timeout=timeout, progress=progress, retry=retry
+            server, bare, arguments, timeout=timeout, progress=progress, retry=retry, meta=meta
         )
         return result

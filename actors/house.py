@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from contextlib import suppress
 from functools import partial
@@ -21,13 +22,17 @@ from ..supervision import (
     StartFailed,
     Supervisor,
 )
+from .asking import Asking
 from .board import Board
 from .calls import Calls
 from .coordinator import Coordinator, Run
+from .deadline import Timer
 from .desk import Desk, Reload
-from .edge.config.watch import watch
+from .edge.auth.hub import Hub
 from .host import Host
+from .logging_in import LoginDoor
 from .model.budget import Budget
+from .model.client import ClientHandlers
 from .model.config import ConfigState, ServerEntry
 from .model.diff import launch_key
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
@@ -36,7 +41,7 @@ from .model.profile import Profile
 from .model.snapshot import Snapshot
 from .model.status import Lifecycle
 from .operations import Operations
-from .ports import Connect, EraMemory, Sites, Store
+from .ports import Client, Connect, EraMemory, Sites, Store
 from .projector import Projector, look
 from .server import ServerActor, ServerSettings
 from .telemetry.connects import decided
@@ -81,6 +86,8 @@ class House:
         operation_timeout: seconds.
         rng: for jitter.
         sites: where a fault kit may strike in the core actors.
+        handlers: what servers may ask of the embedder; None for nothing.
+        logins: at remote servers; None: those of given connections.
     """
 
     def __init__(
@@ -101,8 +108,12 @@ class House:
         operation_timeout: float,
         rng: random.Random,
         sites: Sites | None = None,
+        handlers: ClientHandlers | None = None,
+        logins: Hub | None = None,
     ) -> None:
+        self._handlers = handlers
         self._connect = connect
+        self._logins = logins
         self._settings = settings
         self._profile = profile
         self._backoff = backoff
@@ -140,7 +151,8 @@ class House:
             closing=self._is_closing,
             timeout=operation_timeout,
         )
-        calls = Calls(board=self._board, cell=self._cell, natives=natives, closing=self._is_closing)
+        self._timer = Timer()
+        calls = Calls(board=self._board, cell=self._cell, natives=natives, closing=self._is_closing, timer=self._timer)
         self.host = Host(
             core=self._core,
             pool=self._pool,
@@ -148,6 +160,7 @@ class House:
             cell=self._cell,
             operations=self._operations,
             calls=calls,
+            door=LoginDoor(logins, self._operations, self._pool, self._cell, settings.drain, self._closing),
             drain=settings.drain,
         )
 
@@ -167,6 +180,7 @@ class House:
         # Shielded: a cancelled program still closes in order, by `close`.
         await nursery.start(partial(self._pool.run, shielded=True))
         await nursery.start(partial(self._core.run, shielded=True))
+        nursery.start_soon(self._timer.run)
         # The coordinator may finish a write; the projector has nothing to finish.
         for name, body, grace in (
             ("projector", self._projector, 0.0),
@@ -205,6 +219,8 @@ class House:
         def watching() -> None:
             ctx.started()
             ctx.healthy()
+
+        from .edge.config.watch import watch
 
         await watch(self._store.watched, self._look_again, watching=watching)
 
@@ -265,13 +281,24 @@ class House:
                 settings=settings,
                 profile=self._profile,
                 closing=self._closing,
+                client=None if self._handlers is None else self._asking,
+                logins=None if self._logins is None else self._logins.changed,
             ),
             restart=Restart.PERMANENT,
+            start_timeout=math.inf,  # it says that it has started in its first step; nobody need watch it do so
             backoff=self._backoff,
             intensity=self._intensity,
             shutdown=Shutdown(grace=settings.drain + EXIT_GRACE, join=5.0),
             key=key,
         )
+
+    def _asking(self, server: str, generation: int) -> Client:
+        assert self._handlers is not None
+        return Asking(self._handlers, server, generation, self._nursery_of_handlers)
+
+    def _nursery_of_handlers(self) -> trio.Nursery:
+        assert self._nursery is not None
+        return self._nursery
 
     def _observe(self, state: ChildState) -> None:
         """The supervisor's word, as a value of the model, on the board."""
@@ -324,8 +351,11 @@ class House:
             with trio.move_on_after(PROJECTION_GRACE if self._core.ref("projector") is not None else 0):
                 await self._board.projected(self._board.version)
             await self._core.stop()
-        # Past the budget nothing is waited for but what no scope can cut short.
-        self._pool.abort()
-        self._core.abort()
-        self._board.close()
-        self._cell.close()
+        # Past the budget nothing is waited for but what no scope can cut short. The timer is shielded too: nothing keeps it.
+        try:
+            self._pool.abort()
+            self._core.abort()
+            self._board.close()
+            self._cell.close()
+        finally:
+            self._timer.end()

@@ -43,7 +43,7 @@ from .model.native import NativeTool
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
-__all__ = ["THREADS", "Natives"]
+__all__ = ["THREADS", "Natives", "Outcome", "in_child"]
 
 THREADS = 40
 """Calls of one sync tool that run at once; also how many of its threads can hang at most."""
@@ -60,7 +60,7 @@ class _Promise:
 
 
 @frozen
-class _Outcome:
+class Outcome:
     """What an awaitable came to.
 
     Args:
@@ -120,7 +120,7 @@ class Natives:
             else:
                 made = await self._in_thread(tool, arguments)
             if isinstance(made, _Promise):
-                outcome = await _in_child(made.value)
+                outcome = await in_child(made.value)
                 if outcome.left_open:
                     left = RuntimeError("it left a cancel scope or a nursery open")
                     raise BaseExceptionGroup("", [left] if outcome.error is None else [outcome.error, left])
@@ -169,9 +169,9 @@ class Natives:
         return made
 
 
-async def _in_child(promise: Awaitable[Any]) -> _Outcome:
+async def in_child(promise: Awaitable[Any]) -> Outcome:
     """Await in a task of its own, so that scopes which it leaves open are nobody else's."""
-    outcomes: list[_Outcome] = []
+    outcomes: list[Outcome] = []
 
     async def child() -> None:
         value: Any = None
@@ -187,9 +187,9 @@ async def _in_child(promise: Awaitable[Any]) -> _Outcome:
         except RuntimeError:
             if not finished:
                 raise
-            outcomes.append(_Outcome(value, error, True))
+            outcomes.append(Outcome(value, error, True))
         else:
-            outcomes.append(_Outcome(value, error, False))
+            outcomes.append(Outcome(value, error, False))
 
     try:
         async with trio.open_nursery() as nursery:

@@ -16,27 +16,26 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
 from ..supervision import Backoff, Intensity
-from .coordinator import Run
-from .edge.config.discover import Scope
-from .edge.config.file import FileStore, MemoryStore
-from .edge.config.inputs import Inputs
-from .edge.config.watch import require_watchfiles
-from .edge.wire.connecting import open_connect
-from .host import Host
-from .house import House
 from .model.budget import Budget, as_budget
+from .model.client import ClientHandlers
 from .model.config import Config, ConfigState
 from .model.errors import ConfigError, OperationTimeout, PlaybillError
 from .model.native import NativeTool, check_natives
 from .model.profile import PORTABLE, Profile, find_profile
-from .ports import Connect, Sites, Store
-from .server import ServerSettings
-from .sources import find_store
+from .model.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from .coordinator import Run
+    from .edge.auth.hub import Hub
+    from .edge.config.discover import Scope
+    from .edge.config.inputs import Inputs
+    from .host import Host
+    from .ports import Connect, Sites, Store
 
 __all__ = ["open_host"]
 
@@ -60,6 +59,8 @@ async def open_host(
     inherit_env: Collection[str] | bool = (),
     scope: Scope | None = None,
     watch: bool = False,
+    handlers: ClientHandlers | None = None,
+    login_folder: Path | str | None = None,
     connect: Connect | None = None,
     store: Store | None = None,
     settings: ServerSettings | None = None,
@@ -72,6 +73,8 @@ async def open_host(
     """Open a host: many MCP servers, supervised inside the caller's own ``trio.run``.
 
     It returns at once: every actor is registered, no server need have answered. Leaving it ends everything that it started.
+    The first one imports most of the package, in one step (0.1 to 0.4 s); to have most of that behind you, import
+    ``playbill.actors.house`` before.
 
     Args:
         config: path of an ``mcp.json``; or a `Config` value, and operations change memory only; or None to find the
@@ -87,6 +90,9 @@ async def open_host(
         inherit_env: names of variables of this process that each local server gets besides the usual few; True: all.
         scope: without a ``config``: only the file of this scope, ``project`` or ``user``, which need not be there.
         watch: reload by itself when the file changes, whoever changes it and however. It does nothing for a `Config` value.
+        handlers: what servers may ask of the program (sampling, elicitation, roots) and tell it (logging); what has no
+            handler is not announced to them.
+        login_folder: where logins at remote servers are kept (`Host.login`); None: in the user's state folder of playbill.
         connect: opens connections; None for real processes and remote servers. For tests and fault kits: ``inputs`` and
             ``inherit_env`` are not used then.
         store: where the configuration lives; None for the file or value given. For tests and fault kits: it is not called in
@@ -100,7 +106,7 @@ async def open_host(
     Raises:
         ConfigError: the configuration cannot be read; of two files: neither can.
         ValueError: there is no such profile; or it does not take the native tools (`check_natives`), or two have one name.
-        TypeError: ``budget``, ``inputs`` or ``inherit_env`` is something else.
+        TypeError: ``budget``, ``inputs``, ``inherit_env`` or ``handlers`` is something else.
         PlaybillError: it does not run under trio; or ``watch`` is asked for and its extra is not installed.
         Escalated: a core actor could not be kept alive.
         BaseException: what the body raises, as it is, not in a group.
@@ -114,26 +120,42 @@ async def open_host(
     cap = as_budget(budget)
     if cap is None:
         raise TypeError("a budget is a whole number of tools or a Budget, not None (Budget(None) is no cap)")
+    if handlers is not None and not isinstance(handlers, ClientHandlers):
+        raise TypeError(f"handlers are ClientHandlers, not {handlers!r}")
     taker = find_profile(profile)
     check_natives(native_tools, taker)
+    # Only now: most programs import this long before they open a host, and some never do. Once; 0.1 s or so.
+    from .edge.config.file import MemoryStore
+    from .house import House
+    from .sources import find_store
+
     place = find_store(config, scope) if store is None else store
     threads = _Threads()
     run: Run = threads if store is None and not isinstance(place, MemoryStore) else _inline
     if watched := watch and bool(place.watched()):
+        from .edge.config.watch import require_watchfiles
+
         require_watchfiles()
     config, known = await _first_load(place, run)
     first = ConfigState(1, config, None if config.error is None else str(config.error))
     body_error: BaseException | None = None
     try:
         async with AsyncExitStack() as stack:
+            logins: Hub | None = None
             if connect is None:
-                connect = await stack.enter_async_context(open_connect(inputs, inherit_env))
+                from .edge.auth.hub import open_hub
+                from .edge.wire.connecting import open_connect
+
+                folder = None if login_folder is None else Path(login_folder)
+                logins = await stack.enter_async_context(open_hub(folder, inputs))
+                connect = await stack.enter_async_context(open_connect(inputs, inherit_env, logins.login_for))
             nursery = await stack.enter_async_context(trio.open_nursery())
             house = House(
                 store=place, run=run, first=first, known=known, watched=watched,
                 natives=tuple(native_tools), budget=cap, profile=taker, connect=connect,
                 settings=settings or ServerSettings(), backoff=backoff, intensity=intensity,
-                operation_timeout=operation_timeout, rng=rng or random.Random(), sites=sites,
+                operation_timeout=operation_timeout, rng=rng or random.Random(), sites=sites, handlers=handlers,
+                logins=logins,
             )  # fmt: skip
             try:
                 threads.late = house.look_late
@@ -183,6 +205,8 @@ async def _first_load(store: Store, run: Run) -> tuple[Config, str | None]:
     try:
         return await run(lambda: (store.load(), store.answered()))
     except OperationTimeout:
+        from .edge.config.file import FileStore
+
         path = str(store.path) if isinstance(store, FileStore) else None
         raise ConfigError(
             f"cannot be read: the file system gave no answer within {STORE_PATIENCE:g} s", file=path

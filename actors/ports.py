@@ -12,13 +12,30 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from .beyond import (
+    Client,
+    ClientRefused,
+    Expired,
+    Expiry,
+    Library,
+    Patience,
+    Progress,
+    PromptListing,
+    Question,
+    RequestFailed,
+    ResourceListing,
+    Shelf,
+)
 from .model.config import Config, ServerEntry
 from .model.edits import Edit
 from .model.errors import PlaybillError
 from .model.status import ToolDef
 
 __all__ = [
+    "OUTPUT_INVALID",
     "RETRY_AFTER",
+    "Client",
+    "ClientRefused",
     "Connect",
     "Connection",
     "ConnectionFailed",
@@ -26,12 +43,22 @@ __all__ = [
     "Edited",
     "Era",
     "EraMemory",
+    "Expired",
+    "Expiry",
+    "Library",
     "ListFailed",
     "Listing",
+    "LoginChanged",
     "Loss",
     "NoSites",
     "Opening",
+    "Patience",
     "Progress",
+    "PromptListing",
+    "Question",
+    "RequestFailed",
+    "ResourceListing",
+    "Shelf",
     "Sites",
     "Store",
 ]
@@ -45,8 +72,8 @@ EraMemory = dict[str, Era]
 RETRY_AFTER = "playbill/retryAfter"
 """In ``_meta`` of the result of a call that the server refused for now: the seconds after which it may be tried again."""
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Called with (progress, total, message) for each progress notification of one call."""
+OUTPUT_INVALID = "playbill/outputInvalid"
+"""In ``_meta`` of the result of a call: why its structured content is not what the tool's output schema says, in one line."""
 
 
 class ConnectionFailed(Exception):
@@ -91,11 +118,13 @@ class ListFailed(Exception):
     Args:
         reason: one line.
         retry_after: seconds the server asks us to wait before the next attempt, or None.
+        code: of JSON-RPC, when it said one.
     """
 
-    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, reason: str, *, retry_after: float | None = None, code: int | None = None) -> None:
         self.reason = reason
         self.retry_after = retry_after
+        self.code = code
         super().__init__(reason)
 
 
@@ -142,6 +171,15 @@ class Connection(Protocol):
         """As negotiated."""
         ...
 
+    @property
+    def kind(self) -> str | None:
+        """How the server is reached, where that is something else than its entry says (``sse``); else None."""
+        ...
+
+    # It may have a `library` (`Library`), an `info` (`ServerInfo`), and ``async roots_changed()`` besides; the host looks. And
+    # ``async call_directly(bare, arguments, expiry, meta)``: `call_tool` by an `Expiry` instead of the caller's scope,
+    # for less; it raises `Expired` as well.
+
     async def list_tools(self) -> Listing:
         """All pages of the tool list.
 
@@ -151,8 +189,21 @@ class Connection(Protocol):
         """
         ...
 
-    async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
+    async def call_tool(
+        self,
+        bare: str,
+        arguments: Mapping[str, Any],
+        progress: Progress | None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Call a tool in the caller's own task, which also owns the deadline; cancelling it tells the server.
+
+        Args:
+            bare: the server's own name of the tool.
+            arguments: as JSON values.
+            progress: awaited for each progress notification, or None.
+            meta: for the request's ``_meta``; passed only when the caller gave one.
 
         Returns:
             An ``mcp`` ``CallToolResult``; a JSON-RPC error answer is one with ``is_error``.
@@ -192,18 +243,25 @@ class Opening(Protocol):
 class Connect(Protocol):
     """Opens connections."""
 
-    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
         """Expand, spawn, shake hands.
 
         Args:
             entry: what to run, unexpanded.
             eras: read and updated under ``entry.name``.
             on_list_changed: called, never waiting, for each tools/list_changed.
+            client: what the server may ask of us; None for nothing.
 
         Entering raises `ConnectionFailed`; it has no time limit of its own: the caller's scope is the limit. Leaving closes
         the connection and ends the whole process group, by its own deadlines, even when cancelled.
         """
         ...
+
+
+LoginChanged = Callable[[str], Awaitable[None]]
+"""Of a server's name: returns once there is another login for it than the one it refused; never where none can be had."""
 
 
 class Sites(Protocol):

@@ -10,7 +10,7 @@ Theory of operation
     | connecting | spawn, handshake             | listing    | raise                | cancel: no grace           |
     | listing    | the first complete list      | ready      | raise                | cancel: no grace           |
     | ready      | loss, list_changed, stop     | –          | raise                | close line, drain, return  |
-    | needs_auth | stop (a restart tries again) | –          | –                    | return                     |
+    | needs_auth | another login, stop          | connecting | –                    | return                     |
 
     A loss that only ends the session (a server over HTTP that was restarted) leads to connecting again in the same
     incarnation, at once, without the supervisor; a loss for want of a login to needs_auth. If it may be mended by another login
@@ -28,48 +28,37 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import trio
-from attrs import frozen
 
 from ..supervision import Context
 from .board import Board
 from .line import Line, Stop
 from .model.config import ServerEntry
 from .model.profile import Profile
+from .model.settings import ServerSettings
 from .model.status import Report, ToolDef
 from .model.tool import prepare
-from .ports import Connect, Connection, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Loss
+from .offering import Offering
+from .ports import (
+    Client,
+    Connect,
+    Connection,
+    ConnectionFailed,
+    ConnectionLost,
+    EraMemory,
+    Library,
+    ListFailed,
+    Listing,
+    LoginChanged,
+    Loss,
+)
 from .telemetry.connects import Connects, Incarnate
 
 _E = TypeVar("_E", bound=BaseException)
 
 __all__ = ["ServerActor", "ServerLost", "ServerSettings"]
 
-
-@frozen
-class ServerSettings:
-    """The times of a server actor, in seconds.
-
-    Args:
-        connect_timeout: from spawn to the first complete list, unless the entry says otherwise.
-        list_timeout: of one later listing.
-        settle, settle_max: a list is fetched when announcements have been silent for ``settle``, at the latest
-            ``settle_max`` after the first.
-        drain: how long calls in flight may go on after a stop.
-        relist_pause, relist_pause_max: first and longest pause after a listing that failed.
-        unchanged_pause_max: longest pause before the next listing after ones that brought nothing new.
-        renew_pause: a session that ends sooner than this after the one before is a crash, and not just opened anew.
-    """
-
-    connect_timeout: float = 60.0
-    list_timeout: float = 30.0
-    settle: float = 0.05
-    settle_max: float = 1.0
-    drain: float = 10.0
-    relist_pause: float = 1.0
-    relist_pause_max: float = 30.0
-    unchanged_pause_max: float = 5.0
-    renew_pause: float = 5.0
-
+_Kinds = dict[tuple[str | None, str | None], str | None]
+"""How a server was reached last, by URL and type of its entry; one at most."""
 
 JUDGED_AT_ONCE = 25
 """Tools of a list that are judged before others may run."""
@@ -101,6 +90,8 @@ class ServerActor:
         settings: its times.
         profile: the host's, which its tools are judged for; and for those of living views.
         closing: set when the whole host closes: calls are then not waited for.
+        client: makes what an incarnation of the server may ask of the embedder, from its name and generation; or None.
+        logins: tells when somebody has logged in; None: only a restart tries again.
     """
 
     def __init__(
@@ -113,8 +104,12 @@ class ServerActor:
         settings: ServerSettings,
         profile: Profile,
         closing: trio.Event,
+        client: Callable[[str, int], Client] | None = None,
+        logins: LoginChanged | None = None,
     ) -> None:
+        self._client = client
         self._closing = closing
+        self._logins = logins
         self._profile = profile
         self._entry = entry
         self._connect = connect
@@ -122,9 +117,10 @@ class ServerActor:
         self._eras = eras
         self._settings = settings
         self._connects = Connects()
+        self._kinds: _Kinds = {}
 
     async def __call__(self, ctx: Context) -> None:
-        """Run one incarnation; a checkpoint. A session that ended is opened anew in the same one.
+        """Run one incarnation; a checkpoint. A session that ended is opened anew in the same one, and so after a login.
 
         Raises:
             ConnectionFailed: it could not connect, list, or do so in time.
@@ -134,6 +130,9 @@ class ServerActor:
         renewed_at, doubted = -math.inf, False
         while True:
             incarnation = _Incarnation(self._entry(), ctx, self._board, self._settings, self._profile, self._closing)
+            incarnation.kinds = self._kinds
+            if self._client is not None:
+                incarnation.client = self._client(incarnation.entry.name, ctx.generation)
             try:
                 with self._connects.incarnate(incarnation.entry.name, ctx.generation) as told:
                     await incarnation.run(self._connect, self._eras, told)
@@ -159,9 +158,28 @@ class ServerActor:
                     raise
                 if not loss.needs_auth:  # else it was told
                     incarnation.report(error=loss.reason, needs_auth=True)
-            # Trying again without a login is futile and may lock an account: wait to be restarted by hand.
+            finally:
+                if incarnation.client is not None:
+                    incarnation.client.close()
+            # Trying again with the same login is futile and may lock an account: wait for another one, or for a restart.
+            if not await self._logged_in(ctx):
+                return
+
+    async def _logged_in(self, ctx: Context) -> bool:
+        """Wait for another login; False: for a stop."""
+        if self._logins is None:
             await ctx.wait_stop()
-            return
+            return False
+        async with trio.open_nursery() as nursery:
+
+            async def stop() -> None:
+                await ctx.wait_stop()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(stop)
+            await self._logins(self._entry().name)
+            nursery.cancel_scope.cancel()
+        return not ctx.stopping.is_set()
 
 
 class _Incarnation:
@@ -183,15 +201,21 @@ class _Incarnation:
         self.changed = trio.Event()
         self.changed_at = -math.inf
         self.line: Line | None = None
+        self.client: Client | None = None
+        self.kinds: _Kinds = {}
 
     def report(self, connection: Connection | None = None, *, listing: Listing | None = None, **said: object) -> None:
+        reached = (self.entry.url, self.entry.type)
         if connection is not None:
             said |= {"connected": True, "pid": connection.pid, "protocol_version": connection.protocol_version}
+            said |= {"info": getattr(connection, "info", None)}
+            self.kinds.clear()
+            self.kinds[reached] = connection.kind
         if listing is not None:
             said |= {"list_error": "; ".join(listing.problems) or None}
         self.board.report(
             self.entry.name,
-            Report(generation=self.ctx.generation, **said),  # type: ignore[arg-type]
+            Report(generation=self.ctx.generation, kind=self.kinds.get(reached), **said),  # type: ignore[arg-type]
             None if listing is None else listing.tools,
         )
 
@@ -202,18 +226,21 @@ class _Incarnation:
     async def run(self, connect: Connect, eras: EraMemory, told: Incarnate) -> None:
         self.report()
         patience = self.entry.connect_timeout or self.settings.connect_timeout
-        opening = connect(self.entry, eras=eras, on_list_changed=self.on_list_changed)
+        more = {} if self.client is None else {"client": self.client}
+        opening = connect(self.entry, eras=eras, on_list_changed=self.on_list_changed, **more)
         connection: Connection | None = None
         failure: ConnectionFailed | ServerLost | None = None
         self.board.set_opening(self.entry.name, opening)
         with trio.CancelScope(deadline=trio.current_time() + patience) as limit:
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._abandon_on_stop, limit)
+                    connecting = trio.CancelScope()
+                    nursery.start_soon(self._abandon_on_stop, connecting, limit)
                     async with opening as connection:
                         self.report(connection)
                         listing = await self._first_list(connection)
                         limit.deadline = math.inf
+                        connecting.cancel()  # a stop is a matter for the line from here on
                         told.ready(len(listing.tools), connection.protocol_version)
                         await self._serve(connection, listing)
                     nursery.cancel_scope.cancel()
@@ -235,10 +262,11 @@ class _Incarnation:
                 f"no answer within {patience:g} s (it waited for {missing}){words}", stderr_tail=tail
             )
 
-    async def _abandon_on_stop(self, limit: trio.CancelScope) -> None:
-        await self.ctx.wait_stop()
-        if self.line is None:
-            limit.cancel()
+    async def _abandon_on_stop(self, connecting: trio.CancelScope, limit: trio.CancelScope) -> None:
+        with connecting:
+            await self.ctx.wait_stop()
+            if not connecting.cancel_called:
+                limit.cancel()
 
     async def _first_list(self, connection: Connection) -> Listing:
         try:
@@ -256,19 +284,24 @@ class _Incarnation:
     async def _judged(self, listing: Listing) -> Listing:
         """The listing, each tool judged already, for the host and for its views: the projection, which is one step, need not.
 
-        A checkpoint if it is long.
+        One that is as it was before is the same object, also after a restart: it has been judged. A checkpoint if it is long.
         """
         judged = 0
-        for profile in self.board.profiles(self.profile):
-            for tool in listing.tools:
+        profiles = self.board.profiles(self.profile)
+        known = {tool.bare: tool for tool in self.board.status(self.entry.name).tools or ()}
+        tools = []
+        for tool in listing.tools:
+            was = known.get(tool.bare)
+            tools.append(was if was is not None and was == tool else tool)
+            for profile in profiles:
                 judged += 1
                 if judged % JUDGED_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
-                prepare(self.entry.name, tool, profile)
-        return listing
+                prepare(self.entry.name, tools[-1], profile)
+        return Listing(tuple(tools), listing.problems)
 
     async def _serve(self, connection: Connection, listing: Listing) -> None:
-        line = self.line = Line(self.entry.name, self.ctx.generation, connection)
+        line = self.line = Line(self.entry.name, self.ctx.generation, connection, self.client)
         self.report(connection, listing=listing, ready=True)
         self.board.open_line(line)
         self.ctx.healthy()
@@ -276,6 +309,7 @@ class _Incarnation:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._notice_loss, connection)
                 nursery.start_soon(self._follow_list, connection, listing.tools)
+                nursery.start_soon(self._follow_offers, connection)
                 await self.ctx.wait_stop()
                 stop = self.ctx.stop_reason if isinstance(self.ctx.stop_reason, Stop) else _CLOSED
                 line.close(stop.reason)
@@ -330,6 +364,12 @@ class _Incarnation:
             wait = 0.0 if listing.tools != tools else min(max(2 * wait, settings.settle), settings.unchanged_pause_max)
             tools = listing.tools
             self.report(connection, listing=listing, ready=True)
+
+    async def _follow_offers(self, connection: Connection) -> None:
+        library: Library | None = getattr(connection, "library", None)
+        if library is not None:
+            offering = Offering(self.entry.name, self.ctx.generation, library, self.board, self.settings)
+            await offering.run()
 
     async def _settle(self) -> None:
         latest = trio.current_time() + self.settings.settle_max

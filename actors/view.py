@@ -20,7 +20,8 @@ import trio
 from ..supervision import Cell
 from .again import check_retry
 from .board import Board
-from .calls import Calls, check_call, check_names
+from .calls import Calls
+from .given import check_call, check_names
 from .model.budget import Budget, as_budget
 from .model.catalog import Catalog
 from .model.errors import ToolNotOffered
@@ -33,6 +34,8 @@ from .model.seen import Seen
 from .model.snapshot import Snapshot, Why
 from .model.why import why
 from .ports import Progress
+from .reading import Reading
+from .routes import Routes
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -46,8 +49,11 @@ def seen_on(board: Board) -> Seen:
     return board.seen
 
 
-class View:
+class View(Reading):
     """One agent's own catalog over the servers of a host. Made by `Host.view`; it needs no closing.
+
+    Resources and prompts are a whole server's: the view has those of each server that ``exclude`` does not name and, when
+    ``include`` is given, that it names as a server. Those of the others are not in its model, and are refused.
 
     Args:
         board: where the newest snapshot's ground is.
@@ -74,6 +80,7 @@ class View:
         self._calls = calls
         self._now = now
         self._lens = lens
+        self._routes = Routes()
         self._budget = budget
         self._profile = profile
         self._memo = Memo()
@@ -107,6 +114,9 @@ class View:
     def changes(self) -> AsyncIterator[Snapshot]:
         """The view's snapshot now, then the latest after each change of it, conflated; as `Host.changes`."""
         return _Changes(self, self._cell.changes())
+
+    def _hidden(self, server: str) -> str | None:
+        return self._lens.hides_shelves(server)
 
     def unmatched(self) -> dict[Item, str | None]:
         """The items of ``exclude`` and ``include`` that name nothing there is now: slips, probably. Never waits.
@@ -156,6 +166,7 @@ class View:
         timeout: float | None = None,
         progress: Progress | None = None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Call a tool as the view's model sees it.
 
@@ -165,7 +176,7 @@ class View:
             ToolNotOffered: the view leaves the tool out, also when the catalog given has it.
         """
         check_names(wire_name)
-        check_call(arguments, timeout)
+        check_call(arguments, timeout, meta)
         check_retry(retry)
         result: CallToolResult = await self._calls.by_wire_name(
             wire_name,
@@ -174,8 +185,10 @@ class View:
             timeout=timeout,
             progress=progress,
             retry=retry,
+            meta=meta,
             shown=self.snapshot,
             lens=self._lens,
+            routes=self._routes,
         )
         return result
 
@@ -188,6 +201,7 @@ class View:
         timeout: float | None = None,
         progress: Progress | None = None,
         retry: int = 0,
+        meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Call a tool by where it comes from; as `Host.call_tool`, and what the view leaves out is refused.
 
@@ -197,14 +211,14 @@ class View:
             ToolNotOffered: the view leaves the tool out.
         """
         check_names(server, bare)
-        check_call(arguments, timeout)
+        check_call(arguments, timeout, meta)
         check_retry(retry)
         hidden = self._lens.hides(server, bare, wire_name(server, bare))
         if hidden is not None:
             await trio.lowlevel.checkpoint()
             raise ToolNotOffered(f"{server}/{bare}", hidden)
         result: CallToolResult = await self._calls.by_origin(
-            server, bare, arguments, timeout=timeout, progress=progress, retry=retry
+            server, bare, arguments, timeout=timeout, progress=progress, retry=retry, meta=meta
         )
         return result
 

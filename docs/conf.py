@@ -16,10 +16,23 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 NAVIGATION = {
     "Start": ["quickstart", "embedding", "picker", "cli"],
-    "Guides": ["config", "catalog", "native-tools", "providers", "profiles", "remote", "tracing", "testing"],
+    "Guides": [
+        *(
+            "config",
+            "catalog",
+            "native-tools",
+            "providers",
+            "profiles",
+            "remote",
+            "login",
+            "features",
+            "tracing",
+            "testing",
+        ),
+    ],
     "How it works": ["architecture", "supervision", "processes"],
     "Reference": ["reference/config", "reference/cli", "reference/api", "reference/phases"],
-    "About": ["about/contributing", "about/invariants", "about/benchmarks", "about/changelog"],
+    "About": ["about/contributing", "about/invariants", "about/benchmarks", "about/benchmark-notes", "about/changelog"],
 }
 """Caption → pages, in the order of the sidebar. A page that no caption has fails the build."""
 OUTSIDE = {
@@ -28,6 +41,7 @@ OUTSIDE = {
     "CHANGELOG.md": "about/changelog",
     "tests/INVARIANTS.md": "about/invariants",
     "benchmarks/README.md": "about/benchmarks",
+    "benchmarks/NOTES.md": "about/benchmark-notes",
 }
 """Pages whose text is elsewhere in the repository."""
 

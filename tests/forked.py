@@ -38,12 +38,13 @@ __all__ = ["Forked", "run"]
 
 MODULE = "playbill.actors.cli"
 
-VERBS = """app calling checking completing demo editing explaining hosting interrupt listing picking reviewing running showing
-trusting"""
+VERBS = """app calling checking completing demo editing explaining hosting interrupt listing logins picking reviewing running
+showing trusting"""
 IMPORTED = [
     *(f"playbill.actors.cli.{name}" for name in VERBS.split()),
     *("playbill.actors.edge.wire.stdio", "playbill.actors.edge.wire.sdk"),
     *("playbill.actors.picker.terminal", "playbill.actors.picker.view"),
+    *("playbill.actors.edge.auth.interactive", "playbill.actors.edge.auth.bearer"),
     *("mcp", "mcp.client", "rich.console", "rich.table", "urwid", "watchfiles"),
 ]
 """What it costs to import, and little else; what is not here is imported by who needs it."""

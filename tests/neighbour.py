@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import trio
-from playbill.actors import Host, ServerEntry
+from attrs import define
+from playbill.actors import Host, PlaybillError, ServerEntry
 from playbill.actors.model.snapshot import ServerState
 
 from .faulty.conftest import faulty
@@ -18,30 +19,50 @@ NEIGHBOUR = ServerEntry("neighbour", command=_GOOD["command"], args=tuple(_GOOD[
 """Its entry."""
 
 
+@define
+class Heard:
+    """What became of the neighbour's calls so far.
+
+    Args:
+        answered, failed: how many were.
+        worst: seconds of the slowest that was answered.
+    """
+
+    answered: int = 0
+    failed: int = 0
+    worst: float = 0.0
+
+
 @asynccontextmanager
-async def beside(host: Host) -> AsyncIterator[None]:
+async def beside(host: Host) -> AsyncIterator[Heard]:
     """Call the neighbour without a pause while the block runs; at its end five more calls are waited for.
 
     Raises:
         AssertionError: a call failed, or the neighbour is not the process that it was.
     """
     assert await host.ready(require=["neighbour"], timeout=PATIENCE)
-    before, answered = _state(host), 0
+    before, heard = _state(host), Heard()
 
     async def keep_calling() -> None:
-        nonlocal answered
         while True:
-            result = await host.call_tool("neighbour", "echo", {"n": answered}, timeout=PATIENCE)
+            begun = trio.current_time()
+            try:
+                result = await host.call_tool("neighbour", "echo", {"n": heard.answered}, timeout=PATIENCE)
+            except PlaybillError:
+                heard.failed += 1
+                raise
+            heard.failed += result.is_error
             assert not result.is_error
-            answered += 1
+            heard.answered += 1
+            heard.worst = max(heard.worst, trio.current_time() - begun)
             await trio.sleep(0.001)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_calling)
-        yield
-        goal = answered + 5
+        yield heard
+        goal = heard.answered + 5
         with trio.fail_after(PATIENCE):
-            while answered < goal:
+            while heard.answered < goal:
                 await trio.sleep(0.001)
         nursery.cancel_scope.cancel()
     after = _state(host)

@@ -22,12 +22,14 @@ from .configs import load
 from .errors import CliError, Exit, diagnose
 from .hosting import opened
 from .interrupt import run
+from .listing import how_to_log_in
 from .names import by_wire_name, near_tool, origin_of, subject
+from .questions import questions_told
 from .render import columns_used, print_json, print_table, print_text, summary
 from .showing import why_not_ready
 from .waiting import settle, working
 
-__all__ = ["arguments_of", "call_tool", "origin_of", "parse_arguments", "text_of"]
+__all__ = ["arguments_of", "call_tool", "must_run", "origin_of", "parse_arguments", "text_of"]
 
 SCHEMA = 1
 """The version of the JSON around the result; it grows when a key changes or goes, not when one is added."""
@@ -115,7 +117,7 @@ def call_tool(
         origin, name = (entry, bare or ""), f"{entry.name}/{bare}"
     if origin is not None:
         entry, _ = origin
-        _must_run(entry)
+        must_run(entry)
         config = Config((entry,), config.path, config.warnings)
     elif config.error is not None:
         raise config.error  # the server may be in there
@@ -134,24 +136,30 @@ def call_tool(
             server, bare = _find(snapshot.model, name, origin)
             # Without a limit of the person's own, the entry's `timeout` is the limit of the call.
             left = None if timeout is None else max(deadline - trio.current_time(), 0.001)
-            async with working(lambda: f"waiting for the answer of {server}/{bare}"):
-                result = await host.call_tool(server, bare, values, timeout=left)
+            with questions_told(server):
+                async with working(lambda: f"waiting for the answer of {server}/{bare}"):
+                    result = await host.call_tool(server, bare, values, timeout=left)
         if as_json:
             raw = result.model_dump(mode="json", by_alias=True, exclude_none=True)
             print_json({"schema": SCHEMA, "server": server, "tool": bare, "result": raw})
         else:
             print_text(text_of(result))
         if result.is_error:
-            diagnose(f"tool {name!r} reported an error")
+            diagnose(f"tool {name!r} reported an error{_with_more_scope(server, text_of(result))}")
             return Exit.FAILURE
         return Exit.OK
 
     return run(verb)
 
 
+def _with_more_scope(server: str, text: str) -> str:
+    """The command for a call that a login was not enough for."""
+    return how_to_log_in(server) if "HTTP 403" in text and "log in again" in text else ""
+
+
 def _list_tools(entry: ServerEntry, config: Config, *, as_json: bool, timeout: float) -> int:
     """Start one server and list what it has to be called."""
-    _must_run(entry)
+    must_run(entry)
 
     async def verb() -> int:
         async with opened(Config((entry,), config.path, config.warnings)) as host:
@@ -222,7 +230,8 @@ def _sorted_out(config: Config | None, name: str, given: Sequence[str]) -> tuple
     raise AssertionError(given)
 
 
-def _must_run(entry: ServerEntry) -> None:
+def must_run(entry: ServerEntry) -> None:
+    """Raise `CliError` when a server cannot be started: its entry is wrong, or says so, or was not approved."""
     if entry.error is not None:
         raise CliError(Exit.CONFIG, entry.error)
     if not entry.runnable:

@@ -8,13 +8,15 @@ from typing import Any
 
 from attrs import asdict, evolve
 
+from ..edge.auth.kept import login_kept
 from ..edge.config.check import UNTRUSTED, Finding, check_file, check_shadows
 from ..edge.config.file import FileStore
 from ..edge.config.scopes import ScopedStore
+from ..model.config import ServerEntry
 from ..model.errors import ConfigError
 from .configs import near, open_store
 from .errors import Exit, one_line
-from .listing import waiting_for_trust
+from .listing import NEEDS_LOGIN, how_to_log_in, waiting_for_trust
 from .options import EditOptions
 from .render import print_json
 
@@ -39,7 +41,7 @@ def check_config(*, strict: bool, options: EditOptions) -> int:
     """
     store = open_store(options.config, options.scope)
     stores = _stores(store)
-    findings = [each for one in stores for each in check_file(one)]
+    findings = [each for one in stores for each in check_file(one, more=_login)]
     if len(stores) == 2:
         findings += _shadows(*stores)
     count = Counter(each.severity for each in findings)
@@ -71,6 +73,10 @@ def line_of(finding: Finding) -> str:
     word = "" if finding.severity == "error" else f"{finding.severity}: "
     parts = [place, *([finding.path] if finding.path else []), f"{word}{finding.message}"]
     return one_line(": ".join(parts))
+
+
+def _login(entry: ServerEntry) -> str | None:
+    return f"{NEEDS_LOGIN}{how_to_log_in(entry.name)}" if login_kept(entry) == "needed" else None
 
 
 def _together(findings: Sequence[Finding]) -> list[Finding]:

@@ -20,6 +20,7 @@ from ..model.config import Config, ServerEntry
 from ..model.edits import AddServer, Edit, RemoveServer, SetEnabled, SetTool
 from ..model.errors import ConfigError, ServerExists
 from ..model.nearest import nearest
+from ..model.protocol import version_wrong
 from ..ports import Edited, Store
 from ..sources import find_scopes
 from .configs import label, open_store
@@ -45,6 +46,7 @@ def add_server(
     env: Sequence[str],
     cwd: str | None,
     type_: str | None = None,
+    protocol_version: str | None = None,
     replace: bool,
     options: EditOptions,
 ) -> int:
@@ -55,6 +57,7 @@ def add_server(
         command: the program and its arguments; for a remote server nothing, or its URL.
         url, header, type_: of a remote server; headers as ``KEY: VALUE``; None = streamable HTTP, or else SSE.
         headers_helper: of one too: a command line that prints more headers.
+        protocol_version: the newest to speak with it; None = the newest that both know.
         env, cwd: of a program; variables as ``KEY=VALUE``.
         replace: whether there may be one of that name.
         options: which file, and how to tell.
@@ -72,6 +75,10 @@ def add_server(
         if not headers_helper.strip():
             raise CliError(Exit.USAGE, "--headers-helper takes a command line")
         entry = evolve(entry, headers_helper=headers_helper)
+    if protocol_version is not None:
+        if (wrong := version_wrong(protocol_version)) is not None:
+            raise CliError(Exit.USAGE, f"--protocol-version: {wrong}")
+        entry = evolve(entry, protocol_version=protocol_version)
     store = open_store(options.config, options.scope, options.timeout)
     before = {path for path in store.watched() if os.path.lexists(path)}
     there = _read(store)

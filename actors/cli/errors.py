@@ -59,8 +59,10 @@ class CliError(Exception):
 CODES: dict[type[Exception], Exit] = {
     model.UnknownServer: Exit.USAGE,
     model.UnknownTool: Exit.USAGE,
+    model.UnknownPrompt: Exit.USAGE,
     model.ServerExists: Exit.USAGE,
     model.ConfigError: Exit.CONFIG,
+    model.LoginFailed: Exit.SERVER,
     model.ServerUnavailable: Exit.SERVER,
     model.ServerDied: Exit.SERVER,
     model.CallTimeout: Exit.SERVER,

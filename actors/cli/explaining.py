@@ -14,6 +14,7 @@ import trio
 from attrs import evolve
 
 from ..edge.config.discover import Scope
+from ..model.about import calls_itself
 from ..model.budget import Budget, server_order
 from ..model.config import Config, ConfigState, ServerEntry
 from ..model.errors import UnknownTool
@@ -30,7 +31,7 @@ from .interrupt import run
 from .names import also_named, by_wire_name, listed, mentioned, near_tool, no_tool, subject
 from .options import host_options
 from .render import print_json, print_text
-from .showing import why_not_ready
+from .showing import info_json, why_not_ready
 from .waiting import settle
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class _Answer:
         if bare is None:
             self.tools = [about for state, _, about in each_why(snapshot, now) if state.name == server]
         there = snapshot.model.server(server)
+        self.info = None if there is None else there.info
         self.listed = there is not None and there.list_state != "none"
         self.missing = self.listed and self.tool is not None and self.tool.verdict == "unknown"
         self.verdicts = {each.verdict for each in ([self.tool] if self.tool is not None else self.tools)}
@@ -217,6 +219,8 @@ def _print(config: Config, answer: _Answer, name: str, as_json: bool) -> Exit:
         print_text(str(tool))
     else:
         print_text(str(answer.server))
+        if answer.info is not None and (itself := calls_itself(answer.info)) is not None:
+            print_text(f"server {quoted(answer.server.server)} calls itself {itself}")
         for each in answer.tools:
             if each.verdict != "on_wire" or each.mended:
                 print_text(str(each))
@@ -245,6 +249,7 @@ def _json(answer: _Answer) -> dict[str, Any]:
         "sentence": server.sentence,
         "error": server.error,
         "retry_in": server.retry_in,
+        "info": info_json(answer.info),
         "verdicts": dict(server.tools),
         "tools": [_tool_json(each) for each in answer.tools],
     }

@@ -7,17 +7,21 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from ..edge.auth.kept import login_kept
 from ..edge.config.discover import Scope
 from ..edge.config.here import look_here
 from ..edge.config.trust import unapprovable
 from ..model.config import Config, ServerEntry
 from ..model.mask import mask_args, mask_text, mask_url
+from ..model.phase import WORDS
+from ..model.why import typed
 from .configs import load, near, place
 from .errors import HOW_TO_ADD, Exit, diagnose
 from .render import columns_used, print_json, print_table
 
 __all__ = [
     "about_untrusted",
+    "how_to_log_in",
     "how_to_trust",
     "kind",
     "list_servers",
@@ -28,6 +32,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
+
+NEEDS_LOGIN = WORDS["needs_auth"]
 
 _LONGEST = 4096
 """Characters of one text that are shown; masking looks at each of them many times."""
@@ -84,6 +90,10 @@ def list_servers(path: str | None, *, scope: Scope | None = None, as_json: bool 
         invalid.append(unread)
     for error in invalid:
         diagnose(error)
+    if not quiet:
+        for entry in config.servers:
+            if _state(entry) == NEEDS_LOGIN:
+                diagnose(f"server {entry.name!r}: {NEEDS_LOGIN}{how_to_log_in(entry.name)}")
     for each in [] if quiet else about_untrusted([entry for entry in config.servers if _state(entry) == "untrusted"]):
         diagnose(each)
     return Exit.CONFIG if invalid else Exit.OK
@@ -116,6 +126,12 @@ def how_to_trust(entry: ServerEntry) -> str:
     """What is said of a server that a project brings and nobody approved, or nobody can."""
     never = unapprovable(entry)
     return f"untrusted — {never or f'run `playbill trust {shlex.quote(entry.name)}`'}"
+
+
+def how_to_log_in(name: str) -> str:
+    """What is said behind that a server needs a login."""
+    line = typed("login", name)
+    return "" if line is None else f" — run `{line}`"
 
 
 def kind(entry: ServerEntry) -> str:
@@ -186,7 +202,10 @@ def _state(entry: ServerEntry) -> str:
         return "invalid"
     if entry.disabled:
         return "disabled"
-    return "" if entry.trusted else "untrusted"
+    if not entry.trusted:
+        return "untrusted"
+    kept = login_kept(entry)
+    return "" if kept is None else "logged in" if kept == "kept" else NEEDS_LOGIN
 
 
 def _as_json(entry: ServerEntry) -> dict[str, Any]:
@@ -195,11 +214,13 @@ def _as_json(entry: ServerEntry) -> dict[str, Any]:
         "kind": kind(entry),
         **what_runs_json(entry),
         "headers": list(entry.headers),
+        "protocol_version": entry.protocol_version,
         "environment": [
             {"name": name, "set": there} for name, there in look_here(entry).variables().items() if entry.error is None
         ],
         "disabled": entry.disabled,
         "trusted": entry.trusted,
+        "login": login_kept(entry) if entry.error is None else None,
         "exclude": list(entry.exclude),
         "include": None if entry.include is None else list(entry.include),
         "pin": list(entry.pin),

@@ -16,6 +16,8 @@ __all__ = [
     "ChaosOptions",
     "DemoOptions",
     "EditOptions",
+    "LoginOptions",
+    "LogoutOptions",
     "Options",
     "PickOptions",
     "RunOptions",
@@ -112,6 +114,27 @@ class EditOptions(SaidOptions):
     timeout: Annotated[
         float | None,
         Parameter(validator=_positive, help="Seconds that an edit waits for another program that edits the file (5)."),
+    ] = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class LoginOptions(EditOptions):
+    """The options of the verb that logs in."""
+
+    timeout: Annotated[
+        float | None,
+        Parameter(validator=_positive, help="Seconds for whoever logs in, from when the URL is shown (300)."),
+    ] = None
+
+
+@Parameter(name="*")
+@frozen(kw_only=True)
+class LogoutOptions(EditOptions):
+    """The options of the verb that logs out."""
+
+    timeout: Annotated[
+        float | None, Parameter(validator=_positive, help="Taken as everywhere; logging out waits for nobody.")
     ] = None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import trio
 
 from ..edge.config.discover import Scope
+from ..model.about import ServerInfo
 from ..model.config import Config
 from ..model.frozen import thaw
 from ..model.phase import WORDS
@@ -17,7 +18,7 @@ from .configs import load
 from .errors import Exit, diagnose
 from .hosting import opened
 from .interrupt import run
-from .listing import about_untrusted, none_in
+from .listing import about_untrusted, how_to_log_in, none_in
 from .options import host_options
 from .render import columns_used, print_json, print_table, summary
 from .waiting import settle
@@ -76,8 +77,13 @@ def show_tools(
     return run(verb)
 
 
-def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple[Exit, list[str]]:
-    """What ``tools`` ends with, and a line for each thing that is wrong; unless quiet, also for what only looks wrong."""
+def verdict(
+    config: Config, model: PluginModel, *, quiet: bool = False, of_tools: bool = True
+) -> tuple[Exit, list[str]]:
+    """What ``tools`` ends with, and a line for each thing that is wrong; unless quiet, also for what only looks wrong.
+
+    Without ``of_tools`` nothing is said of how many there are.
+    """
     invalid = [entry.error for entry in config.servers if entry.error is not None]
     down = [
         f"server {server.name!r} is not ready: {why_not_ready(server)}"
@@ -85,8 +91,8 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
         if entry is not None and entry.runnable and server.phase != "ready"
     ]
     over = ["; ".join(each for each in (model.budget_warning(), model.budget_details()) if each)]
-    over = [each for each in over if each]
-    near = model.limit_warning()
+    over = [each for each in over if each and of_tools]
+    near = model.limit_warning() if of_tools else None
     unread = [model.config_error] if model.config_error else []
     code = Exit.CONFIG if invalid or unread else Exit.SERVER if down else Exit.BUDGET if over else Exit.OK
     asked = [config.get(server.name) for server in model.servers if server.phase == "untrusted"]
@@ -106,10 +112,22 @@ def verdict(config: Config, model: PluginModel, *, quiet: bool = False) -> tuple
     ]
 
 
+def _next_step(server: ServerState) -> str:
+    """What is said behind the reason of a server that wants a login."""
+    if server.url is None or "oauth." in (server.error or ""):  # the reason says what to write
+        return ""
+    if server.logs_in:
+        return how_to_log_in(server.name)
+    if any(name.lower() == "authorization" for name in server.headers):
+        return " — the token of its Authorization header was refused: renew it, or remove the header"
+    return " — its entry has no login (oauth: false, or a headers helper): mend what it gives, or remove that"
+
+
 def why_not_ready(server: ServerState) -> str:
     """Why a server is not ready, in words."""
     if server.error:
-        return f"{WORDS[server.phase]}: {server.error}"
+        how = _next_step(server) if server.phase == "needs_auth" else ""
+        return f"{WORDS[server.phase]}: {server.error}{how}"
     if server.phase == "starting":
         return "its tools are not in yet" if server.connected else "it has not answered yet"
     return server.list_error or WORDS[server.phase]
@@ -176,6 +194,7 @@ def _tools_json(config: Config, snapshot: Snapshot, now: float) -> dict[str, Any
                 "list_error": server.list_error,
                 "pid": server.pid,
                 "protocol_version": server.protocol_version,
+                "info": info_json(server.info),
                 "restarts": server.restarts,
                 "source": server.source,
                 "tools": [
@@ -197,4 +216,19 @@ def _tools_json(config: Config, snapshot: Snapshot, now: float) -> dict[str, Any
             }
             for server in model.servers
         ],
+    }
+
+
+def info_json(info: ServerInfo | None) -> dict[str, Any] | None:
+    """What a server says of itself, as JSON."""
+    if info is None:
+        return None
+    return {
+        "name": info.name,
+        "version": info.version,
+        "title": info.title,
+        "description": info.description,
+        "website_url": info.website_url,
+        "icons": [thaw(icon) for icon in info.icons],
+        "instructions": info.instructions,
     }

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from . import completers
+from . import completers, login_verbs
 from .errors import CliError, Exit
 from .options import (
     CatalogOptions,
@@ -153,6 +153,103 @@ def call(
     return call_tool(options.config, name, given, scope=options.scope, as_json=options.json, timeout=options.timeout)
 
 
+_Owner = Annotated[
+    str, Parameter(name="SERVER", completer=completers.servers, help="Whose it is; only this server is started.")
+]
+_OneServer = Annotated[
+    str | None,
+    Parameter(name="SERVER", completer=completers.servers, help="Only this server's, and only it is started."),
+]
+
+
+@app.command
+def resources(server: _OneServer = None, /, *, options: Options = _OPTIONS) -> int:
+    """Start the servers and list what can be read of them: resources, and templates of resources.
+
+    Example: playbill resources notes
+    """
+    from .reading import show_resources
+
+    return show_resources(
+        options.config,
+        server,
+        scope=options.scope,
+        as_json=options.json,
+        quiet=options.quiet,
+        timeout=options.timeout,
+    )
+
+
+@app.command
+def prompts(server: _OneServer = None, /, *, options: Options = _OPTIONS) -> int:
+    """Start the servers and list their prompts, with the arguments that each takes.
+
+    Example: playbill prompts
+    """
+    from .reading import show_prompts
+
+    return show_prompts(
+        options.config,
+        server,
+        scope=options.scope,
+        as_json=options.json,
+        quiet=options.quiet,
+        timeout=options.timeout,
+    )
+
+
+@app.command
+def read(
+    server: _Owner,
+    uri: Annotated[
+        str | None,
+        Parameter(name="URI", help="Which resource, or a template filled in; without it what there is is listed."),
+    ] = None,
+    /,
+    *,
+    options: Options = _OPTIONS,
+) -> int:
+    """Read one resource and print it.
+
+    Example: playbill read notes note:///titles
+    """
+    from .reading import read_resource
+
+    return read_resource(
+        options.config, server, uri, scope=options.scope, as_json=options.json, timeout=options.timeout
+    )
+
+
+@app.command
+def prompt(
+    server: _Owner,
+    name: Annotated[
+        str | None, Parameter(name="NAME", help="Which prompt; without it what there is is listed.")
+    ] = None,
+    arguments: Annotated[
+        str | None, Parameter(name="ARGUMENTS", help="The arguments, as one JSON object of strings ({}).")
+    ] = None,
+    /,
+    *,
+    options: Options = _OPTIONS,
+) -> int:
+    """Fill in one prompt and print its messages.
+
+    Example: playbill prompt notes summary '{"title": "Act one"}'
+    """
+    from .reading import fill_prompt
+
+    return fill_prompt(
+        options.config,
+        server,
+        name,
+        arguments,
+        scope=options.scope,
+        as_json=options.json,
+        timeout=options.timeout,
+    )
+
+
 @app.command
 def run(
     *command: Annotated[
@@ -226,6 +323,9 @@ def add(
         list[str] | None, Parameter(negative="", help="A variable for the command, KEY=VALUE; as often as needed.")
     ] = None,
     cwd: Annotated[str | None, Parameter(help="The command's folder (without it: the config's).")] = None,
+    protocol_version: Annotated[
+        str | None, Parameter(help="The newest protocol to speak with it: 2025-11-25, ….")
+    ] = None,
     replace: Annotated[
         bool, Parameter(negative="", show_default=False, help="Replace the server of that name, if there is one.")
     ] = False,
@@ -246,6 +346,7 @@ def add(
         env=env or (),
         cwd=cwd,
         type_=type_,
+        protocol_version=protocol_version,
         replace=replace,
         options=options,
     )
@@ -302,6 +403,10 @@ def trust(
     from .trusting import trust_servers
 
     return trust_servers(names, every=all_, yes=yes, options=options)
+
+
+app.command(login_verbs.login)
+app.command(login_verbs.logout)
 
 
 @app.command

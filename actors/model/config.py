@@ -14,6 +14,8 @@ from attrs import field, frozen
 
 from .errors import ConfigError
 from .frozen import FrozenDict, freeze
+from .oauth import OAuth
+from .protocol import version_wrong
 
 __all__ = ["Config", "ConfigState", "InputSpec", "Places", "ServerEntry"]
 
@@ -38,10 +40,14 @@ def _strings_or_none(value: Any) -> tuple[str, ...] | None:
 
 def _fits(entry: ServerEntry) -> None:
     """Refuse what no configuration can mean, where it is written, and not later in an actor."""
-    for key in ("command", "cwd", "env_file", "type", "url", "headers_helper"):
+    for key in ("command", "cwd", "env_file", "type", "url", "headers_helper", "protocol_version"):
         value = getattr(entry, key)
         if value is not None and type(value) is not str:
             raise TypeError(f"{key} of server {entry.name!r} is a string, not {value!r}")
+    if entry.protocol_version is not None and (wrong := version_wrong(entry.protocol_version)) is not None:
+        raise ValueError(f"protocol_version of server {entry.name!r}: {wrong}")
+    if entry.oauth is not None and not isinstance(entry.oauth, OAuth):
+        raise TypeError(f"oauth of server {entry.name!r} is an OAuth, not a {type(entry.oauth).__name__}")
     lists = (entry.args, entry.exclude, entry.pin, entry.include or ())
     for value in itertools.chain((entry.name,), *lists, entry.env.values(), entry.headers.values()):
         if type(value) is not str:
@@ -101,6 +107,9 @@ class ServerEntry:
         url: where a remote server is.
         headers: what is sent with each request to a remote server.
         headers_helper: a command line that prints more headers of it, as JSON, for each connection.
+        oauth: how it is logged in to, where that cannot be found out; None: as the server says, if it wants a login.
+        protocol_version: the newest version of the protocol to speak with it, such as ``2025-11-25``; with one of before
+            2026-07-28 it is shaken hands with in the way of these, without a probe. None = the newest that both know.
         server: a server as a value, compared by identity: an SDK ``MCPServer`` or low-level ``Server``, run in memory; an SDK
             ``Transport``; or a function without arguments that makes one, for each connection.
         disabled: configured, but not to be run.
@@ -119,6 +128,7 @@ class ServerEntry:
 
     Raises:
         TypeError: something is not a string, or a string where a list of strings is meant.
+        ValueError: ``protocol_version`` is none that is known.
     """
 
     name: str = field(kw_only=False)
@@ -131,6 +141,8 @@ class ServerEntry:
     url: str | None = None
     headers: FrozenDict = field(factory=FrozenDict, converter=freeze)
     headers_helper: str | None = None
+    oauth: OAuth | None = None
+    protocol_version: str | None = None
     server: Any = field(default=None, eq=id)
     disabled: bool = False
     include: tuple[str, ...] | None = field(default=None, converter=_strings_or_none)
@@ -160,6 +172,13 @@ class ServerEntry:
     def starts_something(self) -> bool:
         """Whether to run it starts a program that its file names."""
         return self.command is not None or self.headers_helper is not None
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether somebody can log in to it (OAuth): it is remote, and its entry gives it no login of another kind."""
+        if self.url is None or any(name.lower() == "authorization" for name in self.headers):
+            return False
+        return self.headers_helper is None if self.oauth is None else self.oauth.enabled
 
     @property
     def kind(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from .config import Config, ServerEntry
+from .protocol import older
 
 __all__ = ["Delta", "launch_key", "plan", "transport_kind"]
 
@@ -69,7 +70,8 @@ def launch_key(entry: ServerEntry) -> Hashable:
     """What decides whether a running server is the one an entry means: equal keys mean the same launch.
 
     Order of env and headers does not count, nor the case of header names, nor how ``type`` is spelled or that it is
-    left out. The folder of the file does, for a process: its paths begin there.
+    left out, nor a ``protocol_version`` that is the newest anyway. The folder of the file does, for a process: its paths begin
+    there.
 
     Args:
         entry: as configured, unexpanded.
@@ -109,6 +111,8 @@ def _launch_key(entry: ServerEntry) -> Hashable:
         entry.url,
         frozenset((name.casefold(), _value(value)) for name, value in entry.headers.items()),
         entry.headers_helper,
+        entry.oauth,
+        older(entry.protocol_version),
         None if entry.server is None else _Same(entry.server),
     )
 

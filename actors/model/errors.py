@@ -14,13 +14,17 @@ __all__ = [
     "CallTimeout",
     "ConfigError",
     "HostClosed",
+    "LoginFailed",
+    "NotSupported",
     "OperationTimeout",
     "PlaybillError",
     "ProfileMismatch",
+    "RequestRefused",
     "ServerDied",
     "ServerExists",
     "ServerUnavailable",
     "ToolNotOffered",
+    "UnknownPrompt",
     "UnknownServer",
     "UnknownTool",
     "WriteFailed",
@@ -128,6 +132,53 @@ class UnknownTool(PlaybillError):
         super().__init__(f"{where} {quoted(name)}{_hint(near)}")
 
 
+class UnknownPrompt(PlaybillError):
+    """The server lists no prompt of that name; ``near`` is the most similar one, or None."""
+
+    def __init__(self, name: str, near: str | None = None, *, server: str) -> None:
+        self.name = name
+        self.near = near
+        self.server = server
+        super().__init__(f"server {quoted(server)} has no prompt named {quoted(name)}{_hint(near)}")
+
+
+class NotSupported(PlaybillError):
+    """The server is ready, and has nothing of that kind: resources, prompts, completions or subscriptions.
+
+    Args:
+        server: its name.
+        what: the kind.
+        reason: why it has none here though it may have some: a view leaves the server out; else None.
+    """
+
+    def __init__(self, server: str, what: str, reason: str | None = None) -> None:
+        self.server = server
+        self.what = what
+        self.reason = reason
+        here = "" if reason is None else f" here: {one_line(reason)}"
+        super().__init__(f"server {quoted(server)} has no {what}{here}")
+
+
+class RequestRefused(PlaybillError):
+    """The server answered with an error, or with what is no answer.
+
+    Args:
+        server: its name.
+        what: what was asked for, such as ``resource 'note://1'``.
+        reason: what it says.
+        code: of JSON-RPC, or None.
+        near: the URI or name that was perhaps meant, or None.
+    """
+
+    def __init__(self, server: str, what: str, reason: str, code: int | None = None, near: str | None = None) -> None:
+        self.server = server
+        self.what = what
+        self.reason = reason
+        self.code = code
+        self.near = near
+        super().__init__(f"server {quoted(server)} does not give {what}: {one_line(reason)}{_hint(near)}")
+
+
 class ToolNotOffered(PlaybillError):
     """The tool is known, but not offered now: excluded, quarantined, over the budget, or withdrawn."""
 
@@ -156,12 +207,13 @@ class ServerDied(PlaybillError):
 
 
 class CallTimeout(PlaybillError):
-    """The call did not end by its deadline; the server was told to cancel it."""
+    """The call did not end by its deadline; the server was told to cancel it. ``what`` says what was called."""
 
-    def __init__(self, name: str, seconds: float) -> None:
+    def __init__(self, name: str, seconds: float, what: str = "tool") -> None:
         self.name = name
         self.seconds = seconds
-        super().__init__(f"tool {quoted(name)} did not answer within {seconds:.3g} s")
+        self.what = what
+        super().__init__(f"{what} {quoted(name)} did not answer within {seconds:.3g} s")
 
 
 class OperationTimeout(PlaybillError):
@@ -183,6 +235,15 @@ class OperationTimeout(PlaybillError):
             None: "it may be applied yet",
         }
         super().__init__(f"{operation} did not finish within {seconds:g} s: {state[applied]}")
+
+
+class LoginFailed(PlaybillError):
+    """There is no login at a server, for the reason that is given; what was kept of one before is as it was."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"server {quoted(name)} is not logged in to: {one_line(reason)}")
 
 
 class ProfileMismatch(PlaybillError):

@@ -12,7 +12,8 @@ from typing import Any
 from .config import ServerEntry
 from .mask import mask_args, mask_text, mask_url
 from .naming import wire_name
-from .phase import DOWN_PHASES, error_of, list_state_of, live_report, phase_of, predicate
+from .offers import NOTHING_OFFERED
+from .phase import DOWN_PHASES, error_of, list_state_of, live_report, offers_state_of, phase_of, predicate
 from .profile import Profile
 from .row import Row
 from .snapshot import Phase, ToolState
@@ -42,11 +43,12 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
     died = life is not None and not (life.first and connected)
     return {
         "name": entry.name,
-        "kind": entry.kind,
+        "kind": entry.kind if report is None or report.kind is None else report.kind,
         "command": None if entry.command is None else mask_text(entry.command),
         "args": mask_args(entry.args),
         "url": None if entry.url is None else mask_url(entry.url),
         "headers": tuple(entry.headers),
+        "logs_in": entry.logs_in,
         "source": entry.source,
         "connected": connected,
         "phase": phase,
@@ -54,6 +56,7 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
         "futile": phase == "parked" and report is not None and report.futile,
         "list_error": None if report is None else report.list_error,
         "list_state": list_state_of(status),
+        **_offers(status),
         "restarts": 0 if life is None else life.restarts,
         "restarted_at": None if life is None else life.restarted_at,
         "next_retry_at": None if life is None else life.next_retry_at,
@@ -62,7 +65,24 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
         "generation": 0 if life is None else life.generation,
         "pid": report.pid if connected and report is not None else None,
         "protocol_version": report.protocol_version if connected and report is not None else None,
+        "info": None if status.report is None else status.report.info,
         "stderr_tail": report.stderr_tail if died and report is not None else "",
+    }
+
+
+def _offers(status: ServerStatus) -> dict[str, Any]:
+    offers = status.offers
+    if offers is NOTHING_OFFERED:
+        return {}
+    listed, asked = offers.resources_generation, offers.prompts_generation
+    return {
+        "resources": offers.resources,
+        "templates": offers.templates,
+        "prompts": offers.prompts,
+        "resources_state": offers_state_of(status, listed, offers.resources_error),
+        "prompts_state": offers_state_of(status, asked, offers.prompts_error),
+        "resources_error": offers.resources_error,
+        "prompts_error": offers.prompts_error,
     }
 
 

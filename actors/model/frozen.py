@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-__all__ = ["FrozenDict", "FrozenList", "freeze", "thaw"]
+__all__ = ["FrozenDict", "FrozenList", "alike", "freeze", "freeze_all", "thaw"]
 
 
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
@@ -85,6 +85,13 @@ def freeze(value: Any) -> Any:
     return value
 
 
+def freeze_all(values: Any) -> tuple[FrozenDict, ...]:
+    """The objects of a JSON list, each `freeze`-d; of anything else, and of its other members, nothing."""
+    if not isinstance(values, (list, tuple)):
+        return ()
+    return tuple(freeze(each) for each in values if isinstance(each, dict))
+
+
 def thaw(value: Any) -> Any:
     """Make an ordinary, changeable copy of a frozen JSON value (the inverse of `freeze`)."""
     if isinstance(value, dict):
@@ -92,3 +99,23 @@ def thaw(value: Any) -> Any:
     if isinstance(value, list):
         return [thaw(item) for item in value]
     return value
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON; unlike ``==``, for which ``1 == True == 1.0``. The order of keys does not count."""
+    pending = [(one, other)]
+    while pending:
+        left, right = pending.pop()
+        if left is right:
+            continue
+        if isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False
+            pending += [(value, right[key]) for key, value in left.items()]
+        elif isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+            if len(left) != len(right):
+                return False
+            pending += zip(left, right, strict=True)
+        elif type(left) is not type(right) or left != right or (isinstance(left, float) and repr(left) != repr(right)):
+            return False  # the last, as 0.0 == -0.0
+    return True

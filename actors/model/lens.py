@@ -72,6 +72,12 @@ class Lens:
             return None
         return None if _may_name(self.include, server) else BY_INCLUDE
 
+    def hides_shelves(self, server: str) -> str | None:
+        """Why a server's resources and prompts are left out, in words, or None. An item that names a tool names no server."""
+        if server in self.exclude:
+            return BY_EXCLUDE
+        return None if self.include is None or server in self.include else BY_INCLUDE
+
     def hides_native(self, name: str) -> str | None:
         """Why a native tool is left out, in words, or None."""
         return BY_EXCLUDE if name in self.exclude else None
@@ -112,6 +118,8 @@ class Lens:
     def through(self, row: Row) -> Row:
         """A server as the view has it; the row itself when nothing of it is left out."""
         server = row.entry.name
+        if self.hides_shelves(server) is not None:
+            row = row.unshelved()
         if server in self.exclude:
             return row.without(None, BY_EXCLUDE)
         if _may_name(self.exclude, server):

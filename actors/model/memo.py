@@ -159,6 +159,7 @@ def _same(row: Row, entry: ServerEntry, status: ServerStatus, profile: Profile) 
             and status.lifecycle == was.lifecycle
             and status.report == was.report
             and status.tools_generation == was.tools_generation
+            and status.offers == was.offers
             and entry == row.entry
         )
     except Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
@@ -11,8 +11,10 @@ from .frozen import FrozenDict, freeze
 from .naming import PREFIX
 from .plain import flat
 from .profile import Profile
-from .schema.fit import Fit, fit
 from .status import ToolDef
+
+if TYPE_CHECKING:
+    from .schema.fit import Fit
 
 __all__ = ["Bind", "NativeTool", "check_natives", "fit_native"]
 
@@ -65,6 +67,8 @@ class NativeTool:
 
 def fit_native(tool: NativeTool, profile: Profile) -> Fit:
     """Judge a native tool for a profile, and mend it, as an MCP tool would be. Pure and total."""
+    from .schema.fit import fit  # judging is half of the package, and who has no native tools yet does not pay for it
+
     return fit(ToolDef(tool.name, description=tool.description, input_schema=tool.input_schema), tool.name, profile)
 
 

@@ -22,7 +22,16 @@ from .config import ServerEntry
 from .snapshot import Phase
 from .status import ListState, Report, ServerStatus
 
-__all__ = ["DOWN_PHASES", "WORDS", "error_of", "list_state_of", "live_report", "phase_of", "predicate"]
+__all__ = [
+    "DOWN_PHASES",
+    "WORDS",
+    "error_of",
+    "list_state_of",
+    "live_report",
+    "offers_state_of",
+    "phase_of",
+    "predicate",
+]
 
 DOWN_PHASES: frozenset[Phase] = frozenset({"parked", "needs_auth", "disabled", "untrusted", "invalid", "stopping"})
 """Phases in which no tool of the server is on the wire.
@@ -113,3 +122,18 @@ def list_state_of(status: ServerStatus) -> ListState:
     if report is None or not report.connected or report.list_error is not None:
         return "stale"
     return "current" if status.tools_generation == report.generation else "stale"
+
+
+def offers_state_of(status: ServerStatus, generation: int, error: str | None) -> ListState:
+    """As `list_state_of`, of a list of resources or prompts.
+
+    Args:
+        status: of the server.
+        generation: of the incarnation that gave the list; 0: there has been none.
+        error: why the newest listing failed.
+    """
+    if not generation:
+        return "none"
+    report = live_report(status)
+    connected = report is not None and report.connected and generation == report.generation
+    return "current" if connected and error is None else "stale"

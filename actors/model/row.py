@@ -29,6 +29,7 @@ __all__ = ["Block", "Row", "Shown", "Sizes"]
 _CUTS_KEPT = 16  # cuts a row remembers: toggling to and fro moves the cut between two, each view has its own
 _NARROWED_KEPT = 16  # what a row remembers of views and budgets that narrow it
 _COUNTS_KEPT = 16  # tokenizers whose counts a row remembers
+_SHELVES = frozenset(("resources", "templates", "prompts", "resources_error", "prompts_error"))
 
 
 @frozen(eq=False)
@@ -108,6 +109,7 @@ class Row:
     _sizes: list[tuple[Count | None, Sizes]] = field(init=False, factory=list)
     _without: dict[tuple[frozenset[str] | None, str], Row] = field(init=False, factory=dict)
     _within: list[tuple[Count | None, int, int, Row]] = field(init=False, factory=list)
+    _unshelved: Row | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         # The first to go first, so that what the budget drops of a list is a beginning of this.
@@ -170,6 +172,13 @@ class Row:
             del self._within[0]
         self._within.append((count, cap, room, row))
         return row
+
+    def unshelved(self) -> Row:
+        """This row without resources and prompts; itself when it has none of them."""
+        if self._unshelved is None:
+            facts = {name: value for name, value in self.facts.items() if name not in _SHELVES}
+            self._unshelved = self if len(facts) == len(self.facts) else evolve(self, facts=facts)
+        return self._unshelved
 
     def without(self, hidden: frozenset[str] | None, reason: str) -> Row:
         """This row with tools excluded that are not so by the config; itself when it has none of them.

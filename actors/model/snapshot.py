@@ -7,8 +7,10 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from .about import ServerInfo
 from .catalog import Catalog
 from .frozen import FrozenDict, freeze
+from .offers import Prompt, Resource, ResourceTemplate
 from .plain import label, quoted
 from .status import ListState
 
@@ -44,6 +46,8 @@ class ToolState:
         rule, path: of a quarantined tool, which rule it breaks and where (a JSON path into its definition); else None.
         mended: what is sent otherwise than advertised, one line each.
         pinned: the config pins it: the budget drops it after those that are not.
+        output_schema, annotations, meta: as advertised (JSON Schema, ToolAnnotations, ``_meta``), or None; never sent.
+        icons: as advertised, each an Icon of the protocol; never sent.
     """
 
     bare: str
@@ -58,6 +62,10 @@ class ToolState:
     path: str | None = None
     mended: tuple[str, ...] = ()
     pinned: bool = False
+    output_schema: FrozenDict | None = None
+    annotations: FrozenDict | None = None
+    icons: tuple[FrozenDict, ...] = ()
+    meta: FrozenDict | None = None
 
 
 @frozen(kw_only=True)
@@ -66,9 +74,11 @@ class ServerState:
 
     Args:
         name: the key in the config.
-        kind: how it is reached: ``stdio``, ``http``, ``sse``, ``memory``, or ``?`` when the entry does not say.
+        kind: how it is reached: ``stdio``, ``http``, ``sse``, ``memory``, or ``?`` when the entry does not say; of
+            a URL without a ``type`` how it was reached last.
         command, args, url: as written, unexpanded, secrets masked.
         headers: the names of those that are sent to a remote server; what they hold is told nowhere.
+        logs_in: when it wants a login, somebody can log in to it (OAuth); else its login is what the entry gives it.
         source: the file the entry comes from, or None.
         connected: the handshake is alive.
         phase: disabled, untrusted, invalid, needs_auth, starting, ready, backing_off, parked or stopping.
@@ -78,6 +88,9 @@ class ServerState:
         list_error: why the newest listing failed, or None.
         list_state: none (no list yet), current, or stale (kept from before).
         tools: in the order advertised.
+        resources, templates, prompts: what it offers besides, in the order advertised; kept from before as the tools are.
+        resources_state, prompts_state: as ``list_state``; current also when the server has nothing of the kind.
+        resources_error, prompts_error: why the newest listing failed, or what was left out of it, or None.
         restarts: since its history was last cleared.
         restarted_at: trio clock time of the last of these, or None.
         next_retry_at: trio clock time of the next attempt, or None.
@@ -86,6 +99,7 @@ class ServerState:
         generation: of the incarnation it speaks of; 0 before the first.
         pid, protocol_version: while connected, else None.
         stderr_tail: captured at the last death, else empty.
+        info: what it says of itself, with its instructions; kept from before as the tools are. None before the first time.
     """
 
     name: str
@@ -94,6 +108,7 @@ class ServerState:
     args: tuple[str, ...] = ()
     url: str | None = None
     headers: tuple[str, ...] = ()
+    logs_in: bool = False
     source: str | None = None
     connected: bool = False
     phase: Phase
@@ -111,6 +126,14 @@ class ServerState:
     pid: int | None = None
     protocol_version: str | None = None
     stderr_tail: str = ""
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    resources_state: ListState = "none"
+    prompts_state: ListState = "none"
+    resources_error: str | None = None
+    prompts_error: str | None = None
+    info: ServerInfo | None = None
     _index: dict[str, ToolState] = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from .frozen import FrozenDict, freeze
+from .about import ServerInfo
+from .frozen import FrozenDict, alike, freeze, freeze_all
+from .offers import NOTHING_OFFERED, Offers
 
 __all__ = ["Lifecycle", "ListState", "Report", "ServerStatus", "Stage", "ToolDef"]
 
@@ -18,7 +20,7 @@ Stage = Literal["starting", "running", "backing_off", "parked", "stopping"]
 ListState = Literal["none", "current", "stale"]
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class ToolDef:
     """One tool as its server advertised it, with its schema read-only.
 
@@ -27,6 +29,8 @@ class ToolDef:
         title, description: for people and for the model; None when not given.
         input_schema, output_schema: JSON Schema as advertised; by default an object of any members, and None.
         annotations: the protocol's ToolAnnotations object (``readOnlyHint`` …), or None.
+        icons: the protocol's Icon objects.
+        meta: what the server attached, or None.
     """
 
     bare: str = field(kw_only=False)
@@ -35,8 +39,28 @@ class ToolDef:
     input_schema: FrozenDict = field(default=FrozenDict(type="object"), converter=freeze)
     output_schema: FrozenDict | None = field(default=None, converter=freeze)
     annotations: FrozenDict | None = field(default=None, converter=freeze)
+    icons: tuple[FrozenDict, ...] = field(default=(), converter=freeze_all)
+    meta: FrozenDict | None = field(default=None, converter=freeze)
     # What `tool.prepare` made of it, by profile: judging and hashing a long list at once would hold up the rest.
-    prepared_memo: dict[Any, Any] = field(init=False, factory=dict, eq=False, repr=False)
+    prepared_memo: dict[Any, Any] = field(init=False, factory=dict, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same definition, as JSON: what only Python takes for equal (``1 == True``) is another one."""
+        if self is other:
+            return True
+        if not isinstance(other, ToolDef):
+            return NotImplemented
+        return (
+            (self.bare, self.title, self.description) == (other.bare, other.title, other.description)
+            and alike(self.input_schema, other.input_schema)
+            and alike(self.output_schema, other.output_schema)
+            and alike(self.annotations, other.annotations)
+            and alike(self.icons, other.icons)
+            and alike(self.meta, other.meta)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.bare, self.title, self.description))
 
 
 @frozen(kw_only=True)
@@ -79,6 +103,8 @@ class Report:
         list_error: one line why the newest listing failed, or None.
         pid: of the server process, or None.
         protocol_version: as negotiated, or None.
+        kind: how it was reached last, where that is something else than its entry says; else None.
+        info: what it says of itself; None while it is not connected: the board keeps what it said last.
         needs_auth: it refused us for want of a login.
         error: one line why it is not connected, or None.
         futile: that will not pass by itself: the entry, or what it refers to, must be mended.
@@ -91,6 +117,8 @@ class Report:
     list_error: str | None = None
     pid: int | None = None
     protocol_version: str | None = None
+    kind: str | None = None
+    info: ServerInfo | None = None
     needs_auth: bool = False
     error: str | None = None
     futile: bool = False
@@ -106,9 +134,11 @@ class ServerStatus:
         report: the actor's word; None when none of the current generation was made.
         tools: the last good list of this run, in the order advertised; None when there has been none.
         tools_generation: the generation that reported `tools`; another one than the report's makes the list stale.
+        offers: its resources and prompts.
     """
 
     lifecycle: Lifecycle | None = None
     report: Report | None = None
     tools: tuple[ToolDef, ...] | None = None
     tools_generation: int = 0
+    offers: Offers = NOTHING_OFFERED

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from typing import Any
 
 from attrs import define, field
 
@@ -100,11 +101,25 @@ class Tool:
                 path=None if flaw is None else flaw.path,
                 mended=self.changes,
                 pinned=pinned,
+                **_unsent(self.source),
             )
             if len(self._states) >= _STATES_KEPT:
                 self._states.clear()
             self._states[key] = found
         return found
+
+
+def _unsent(source: ToolDef) -> dict[str, Any]:
+    """What a definition says that only readers of the model see; nothing of it when it is broken."""
+    try:
+        return {
+            "output_schema": source.output_schema,
+            "annotations": source.annotations,
+            "icons": source.icons,
+            "meta": source.meta,
+        }
+    except Exception:
+        return {}
 
 
 def _text(source: ToolDef, name: str) -> str | None:

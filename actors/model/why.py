@@ -23,7 +23,7 @@ from .plain import LONGEST_NAME, flat, quoted
 from .snapshot import Phase, ServerState, Snapshot, ToolState, Why
 from .wire import ToolRef
 
-__all__ = ["TOLD", "WhyServer", "each_why", "restarted", "why", "why_server"]
+__all__ = ["TOLD", "WhyServer", "each_why", "restarted", "typed", "why", "why_server"]
 
 _MENDED_TOLD = 3
 
@@ -47,6 +47,11 @@ def _in(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f" in {math.ceil(seconds)} s" if seconds <= 120 else f" in {math.ceil(seconds / 60)} min"
+
+
+def typed(verb: str, name: str) -> str | None:
+    """The command line that does something to a server, if its name can be typed; else None."""
+    return f"playbill {verb} {shlex.quote(name)}" if name.isprintable() and len(name) <= LONGEST_NAME else None
 
 
 def _wait(server: ServerState, now: float | None) -> str:
@@ -86,8 +91,14 @@ def restarted(server: ServerState, now: float | None = None) -> str | None:
 
 
 def _command(verb: str, name: str) -> str:
-    """The command that does it, if the name can be typed."""
-    return f" (`playbill {verb} {shlex.quote(name)}`)" if name.isprintable() and len(name) <= LONGEST_NAME else ""
+    line = typed(verb, name)
+    return "" if line is None else f" (`{line}`)"
+
+
+def _logging_in(server: ServerState) -> str:
+    if server.logs_in:
+        return f"log in{_command('login', server.name)}"
+    return f"{'log in' if server.url is None else 'correct its login (the headers of its entry)'} and restart it"
 
 
 def _after(server: ServerState, now: float | None) -> str:
@@ -102,9 +113,8 @@ def _after(server: ServerState, now: float | None) -> str:
         wait = _wait(server, now)
         when = f"next retry{wait}" if wait else "is retried now and then"
         return f"; it was restarted {times}{', ' if wait else ' and '}{when}: revive it to try now"
-    login = "log in" if server.url is None else "correct its login (the headers of its entry)"
     return {
-        "needs_auth": f"; {login} and restart it",
+        "needs_auth": f"; {_logging_in(server)}",
         "disabled": "; enable it",
         "stopping": "; enable it",
         "untrusted": f"; trust it to let it start{_command('trust', server.name)}",

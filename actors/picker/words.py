@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..model.phase import DOWN_PHASES, WORDS, predicate
 from ..model.plain import flat, line, quoted
 from ..model.snapshot import Phase, PluginModel, ServerState, Snapshot, ToolState, Verdict
-from ..model.why import TOLD, why
+from ..model.why import TOLD, typed, why
 from .values import NoticeRow, Tone
 
 __all__ = [
@@ -100,7 +100,10 @@ def state_of(server: ServerState, now: float | None) -> str:
         case "needs_auth":
             if server.url is None:
                 return f"{words} — press R afterwards"
-            return f"{words} — correct its headers, then press R"
+            if not server.logs_in:
+                return f"{words} — correct its headers, then press R"
+            line = typed("login", server.name)
+            return f"{words} — log in, then press R" if line is None else f"{words} — {line}"
     return words
 
 

@@ -1,4 +1,4 @@
-"""A minimal MCP server over stdio: the standard library alone, the legacy era, tools only.
+"""A minimal MCP server over stdio: the standard library alone, the legacy era; tools, and what else a server answers itself.
 
 Theory of operation: one thread reads lines and answers each; a tool marked ``slow`` runs in a thread of its own,
 so that it holds up nobody, and `notifications/cancelled` sets the event it waits on. EOF on stdin ends the process.
@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 __all__ = ["BadArguments", "Tool", "serve"]
@@ -24,6 +24,9 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 Json = dict[str, Any]
+
+Answers = Mapping[str, Callable[[Json], Json]]
+"""By method, such as ``resources/read``: makes the result of the params; may raise `BadArguments`."""
 
 
 class BadArguments(Exception):
@@ -98,15 +101,16 @@ def check(tool: Tool, arguments: Json) -> None:
             raise BadArguments(f"{tool.name}: the argument {key!r} must be {low} to {high}, not {value}")
 
 
-def serve(name: str, title: str, instructions: str, tools: Sequence[Tool]) -> None:
+def serve(name: str, title: str, instructions: str, tools: Sequence[Tool], answers: Answers | None = None) -> None:
     """Serve these tools on stdin and stdout until stdin ends.
 
     Args:
         name, title: of the server.
         instructions: for the model: what the server is for.
         tools: in the order they are listed.
+        answers: to other methods; what is before the slash is declared as a capability.
     """
-    server = _Server(name, title, instructions, tools)
+    server = _Server(name, title, instructions, tools, answers or {})
     try:
         for line in sys.stdin.buffer:
             if line.strip():
@@ -118,13 +122,15 @@ def serve(name: str, title: str, instructions: str, tools: Sequence[Tool]) -> No
 
 
 class _Server:
-    def __init__(self, name: str, title: str, instructions: str, tools: Sequence[Tool]) -> None:
+    def __init__(self, name: str, title: str, instructions: str, tools: Sequence[Tool], answers: Answers) -> None:
+        more: Json = {method.partition("/")[0]: {"listChanged": False} for method in answers}
         self.hello = {
-            "capabilities": {"tools": {"listChanged": False}},
+            "capabilities": {"tools": {"listChanged": False}, **more},
             "serverInfo": {"name": name, "title": title, "version": "1"},
             "instructions": instructions,
         }
         self.tools = {tool.name: tool for tool in tools}
+        self.answers = answers
         self.running: dict[str | int, threading.Event] = {}
         self.writing = threading.Lock()
 
@@ -171,6 +177,12 @@ class _Server:
             self.send({"id": key, "result": {"tools": [tool.advertised() for tool in self.tools.values()]}})
         elif method == "tools/call":
             self.call(key, params)
+        elif method in self.answers:
+            try:
+                result = self.answers[method](params)
+                self.send({"id": key, "result": result})
+            except BadArguments as error:
+                self.fail(key, INVALID_PARAMS, str(error))
         else:
             self.fail(key, METHOD_NOT_FOUND, f"method not found: {method}")
 

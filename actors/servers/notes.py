@@ -1,9 +1,12 @@
-"""An MCP server that keeps short notes in memory, until its process ends: a server with a state of its own."""
+"""An MCP server that keeps short notes in memory, until its process ends: a server with a state of its own.
+
+Its titles are a resource besides, and a prompt has one note summed up.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from ._stdio import BadArguments, Tool, serve
@@ -45,6 +48,43 @@ def _forget(title: str) -> str:
     return f"forgot {title!r}"
 
 
+_URI = "note:///titles"
+
+
+def _list_resources(params: dict[str, Any]) -> dict[str, Any]:
+    about = {"uri": _URI, "name": "titles", "title": "Titles", "description": "The titles of all notes, one a line."}
+    return {"resources": [{**about, "mimeType": "text/plain"}]}
+
+
+def _read_resource(params: dict[str, Any]) -> dict[str, Any]:
+    if params.get("uri") != _URI:
+        raise BadArguments(f"there is no such resource; there is: {_URI}")
+    return {"contents": [{"uri": _URI, "mimeType": "text/plain", "text": _titles()}]}
+
+
+def _list_prompts(params: dict[str, Any]) -> dict[str, Any]:
+    title = {"name": "title", "description": "The note's title.", "required": True}
+    about = {"name": "summary", "title": "Sum up a note", "description": "Ask for a note in one sentence."}
+    return {"prompts": [{**about, "arguments": [title]}]}
+
+
+def _get_prompt(params: dict[str, Any]) -> dict[str, Any]:
+    arguments = params.get("arguments")
+    title = arguments.get("title") if isinstance(arguments, dict) else None
+    if params.get("name") != "summary" or not isinstance(title, str):
+        raise BadArguments("there is only the prompt 'summary', and it needs a 'title'")
+    note = _notes.get(title)
+    text = f"Sum up the note {title!r} in one sentence" + ("; read it first." if note is None else f":\n\n{note}")
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+
+
+_ANSWERS = {
+    "resources/list": _list_resources,
+    "resources/read": _read_resource,
+    "prompts/list": _list_prompts,
+    "prompts/get": _get_prompt,
+}
+
 _TITLE = {"type": "string", "description": "The note's title; it is what tells notes apart."}
 
 TOOLS = (
@@ -73,4 +113,4 @@ TOOLS = (
 )
 
 if __name__ == "__main__":
-    serve("notes", "Notes", "Remembers short notes for as long as this server runs.", TOOLS)
+    serve("notes", "Notes", "Remembers short notes for as long as this server runs.", TOOLS, _ANSWERS)

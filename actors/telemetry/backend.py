@@ -7,7 +7,6 @@ ask for the provider in force. As long as that is the API's own stand-in nobody 
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -117,6 +116,8 @@ def meter() -> Meter | None:
 
 def version() -> str:
     """Of this package."""
+    import importlib.metadata  # it costs more than the rest of this room, and only somebody who watches asks
+
     try:
         return importlib.metadata.version("playbill")
     except importlib.metadata.PackageNotFoundError:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
-from ..model.plain import label
 from . import names
 from .log import Log
 from .notes import INTERNAL, NOTHING, Note, current, recording
 
-__all__ = ["again", "calling", "finished", "resolved", "running", "server_request"]
+__all__ = ["again", "calling", "finished", "resolved", "running", "server_request", "watched"]
 
 _LOG = Log("playbill.calls")
 
@@ -38,6 +38,11 @@ class _Call(Note):
         )
 
 
+def watched() -> bool:
+    """Whether anybody is told of calls."""
+    return recording() or _LOG.enabled(logging.DEBUG)
+
+
 def calling(server: str | None, tool: str) -> Note:
     """A call, from its being asked for to its outcome, whatever it waits for; to be entered in the caller's task.
 
@@ -45,7 +50,7 @@ def calling(server: str | None, tool: str) -> Note:
         server: whose tool it is, or None when that is not known yet; `resolved` says so.
         tool: its bare name, or the name it was called by.
     """
-    if not recording() and not _LOG.enabled(logging.DEBUG):
+    if not watched():
         return NOTHING
     name = names.span_name("tools/call", None if server is None else tool)
     return _Call(name, names.call_attributes(server, tool), duration=names.OPERATION_DURATION)
@@ -74,21 +79,23 @@ def finished(result: Any) -> None:
 
 def running(tool: str) -> Note:
     """The call of a native tool: a step of the program's own."""
-    if not recording() and not _LOG.enabled(logging.DEBUG):
+    if not watched():
         return NOTHING
     return _Call(names.span_name("execute_tool", tool), names.native_attributes(tool), kind=INTERNAL)
 
 
-def server_request(method: str, server: str | None) -> Note:
-    """A request of the host's own, such as a handshake or a listing.
+def server_request(method: str, server: str | None, params: Mapping[str, Any] | None = None) -> Note:
+    """A request that is no call of a tool: a handshake, a listing, something read.
 
     Args:
         method: of MCP.
         server: whom it is sent to, or None when that is not known.
+        params: of the request.
     """
     if not recording():
         return NOTHING
-    made: dict[str, names.Value] = {names.METHOD: method}
-    if server is not None:
-        made[names.SERVER] = label(server)
-    return Note(method, made, duration=names.OPERATION_DURATION)
+    made = names.request_attributes(method, server, params)
+    prompt = made.get(names.PROMPT)
+    return Note(
+        names.span_name(method, None if prompt is None else str(prompt)), made, duration=names.OPERATION_DURATION
+    )

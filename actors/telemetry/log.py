@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from attrs import frozen
@@ -36,14 +35,23 @@ class About:
 _about: ContextVar[About | None] = ContextVar("the server that this task works for", default=None)
 
 
-@contextmanager
-def about(whom: About | None) -> Iterator[None]:
-    """What is logged in this block, and in tasks that are started in it, is about that server."""
-    token = _about.set(whom)
-    try:
-        yield
-    finally:
-        _about.reset(token)
+class about:
+    """A block in which what is logged, also in tasks that are started in it, is about that server.
+
+    Args:
+        whom: the server, or None for none.
+    """
+
+    __slots__ = ("_token", "_whom")
+
+    def __init__(self, whom: About | None) -> None:
+        self._whom = whom
+
+    def __enter__(self) -> None:
+        self._token = _about.set(self._whom)
+
+    def __exit__(self, *_: object) -> None:
+        _about.reset(self._token)
 
 
 def whom() -> About | None:
@@ -89,6 +97,11 @@ class Log:
     def exception(self, message: str, *args: object, **extra: object) -> None:
         """An error, with the traceback of the exception that is being handled; arguments as of `debug`."""
         self._tell(logging.ERROR, message, args, extra, traceback.format_exc())
+
+    def failed(self, error: BaseException | None, message: str, *args: object, **extra: object) -> None:
+        """A warning, with the traceback of an exception that was handled elsewhere; the other arguments as of `debug`."""
+        trace = None if error is None else "".join(traceback.format_exception(error))
+        self._tell(logging.WARNING, message, args, extra, trace)
 
     def _tell(
         self, level: int, message: str, args: tuple[object, ...], extra: dict[str, object], trace: str | None = None

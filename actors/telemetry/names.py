@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import trio
@@ -37,6 +38,7 @@ __all__ = [
     "for_metric",
     "native_attributes",
     "peer_of",
+    "request_attributes",
     "safe_words",
     "session_digest",
     "span_name",
@@ -54,6 +56,8 @@ SESSION = "mcp.session.id"
 TOOL = "gen_ai.tool.name"
 TOOL_TYPE = "gen_ai.tool.type"
 OPERATION = "gen_ai.operation.name"
+RESOURCE = "mcp.resource.uri"
+PROMPT = "gen_ai.prompt.name"
 REQUEST_ID = "jsonrpc.request.id"
 STATUS = "rpc.response.status_code"
 ERROR = "error.type"
@@ -122,6 +126,25 @@ def call_attributes(server: str | None, tool: str) -> dict[str, Value]:
     made: dict[str, Value] = {METHOD: "tools/call", OPERATION: "execute_tool", TOOL: label(tool)}
     if server is not None:
         made[SERVER] = label(server)
+    return made
+
+
+def request_attributes(method: str, server: str | None, params: Mapping[str, Any] | None) -> dict[str, Value]:
+    """Of a request that is no call of a tool.
+
+    Args:
+        method: of MCP.
+        server: whom it is sent to, or None when that is not known.
+        params: of the request; what is read, or which prompt is had, is told, and never the arguments.
+    """
+    made: dict[str, Value] = {METHOD: method}
+    if server is not None:
+        made[SERVER] = label(server)
+    given = params or {}
+    if method == "resources/read":
+        made[RESOURCE] = safe_words(str(given.get("uri")))
+    elif method == "prompts/get":
+        made[PROMPT] = label(str(given.get("name")))
     return made
 
 

@@ -16,6 +16,7 @@ import trio
 from ..model.config import ServerEntry
 from ..model.status import ToolDef
 from ..ports import (
+    Client,
     Connection,
     ConnectionFailed,
     ConnectionLost,
@@ -84,9 +85,11 @@ class FaultyServers(Delivery):
         super().__init__(servers, faults)
         self.connections: dict[str, FaultyConnection] = {}
 
-    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
         """Connect with faults; see `ports.Connect`."""
-        inner = self.servers(entry, eras=eras, on_list_changed=on_list_changed)
+        inner = self.servers(entry, eras=eras, on_list_changed=on_list_changed, client=client)
         return _FaultyOpening(self, entry.name, inner)
 
     def acting(self) -> Mapping[str, FaultyConnection]:
@@ -121,6 +124,11 @@ class FaultyConnection:
     def protocol_version(self) -> str | None:
         """As `Connection.protocol_version`."""
         return self.inner.protocol_version
+
+    @property
+    def kind(self) -> str | None:
+        """As `Connection.kind`."""
+        return self.inner.kind
 
     def announce(self) -> None:
         """Announce a change of the list, while connected."""
@@ -213,7 +221,14 @@ class FaultyConnection:
         listing: Listing = await self.inner.until_lost(work)
         return listing
 
-    async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
+    async def call_tool(
+        self,
+        bare: str,
+        arguments: Mapping[str, Any],
+        progress: Progress | None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
         """As `Connection.call_tool`, with faults."""
         token = str(arguments.get("token", ""))
 
@@ -229,7 +244,7 @@ class FaultyConnection:
         async def answer() -> Any:
             self.owner.note(self.server, self.number, "sent", token)
             await self.strike("call_after")
-            reply = await self.inner.call_tool(bare, arguments, progress)
+            reply = await self.inner.call_tool(bare, arguments, progress, meta=meta)
             fault = await self.strike("call_reply", len(repr(reply)) / 100)
             if fault is not None and fault.kind == "garbage_frame":
                 # An answer that cannot be read is one that never comes.

@@ -25,7 +25,7 @@ from ..edge.wire.session import make_connect
 from ..edge.wire.transports import open_wire
 from ..edge.wire.wire import HttpRefused, Refused, Wire
 from ..model.config import ServerEntry
-from ..ports import Connection, EraMemory, Opening
+from ..ports import Client, Connection, EraMemory, Opening
 from .faults import FaultPlan
 from .kit import ServerKit
 from .scripted import ScriptedServers
@@ -65,11 +65,13 @@ class FaultyHttp(Delivery):
         self.peers: dict[str, HttpPeer] = {}
         self._make = functools.partial(make_connect, expand=_launch, max_line=max_message, dispatcher="native")
 
-    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
         """Connect with faults; see `ports.Connect`."""
         opening = _HttpOpening(self, entry.name, self.number(entry.name))
         connect = self._make(open_wire=functools.partial(_open, opening))
-        opening.inner = connect(entry, eras=eras, on_list_changed=on_list_changed)
+        opening.inner = connect(entry, eras=eras, on_list_changed=on_list_changed, client=client)
         return opening
 
     def peer(self, server: str) -> HttpPeer:

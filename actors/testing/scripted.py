@@ -17,7 +17,7 @@ from attrs import define, field
 
 from ..model.config import ServerEntry
 from ..model.status import ToolDef
-from ..ports import ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Loss, Opening, Progress
+from ..ports import Client, ConnectionFailed, ConnectionLost, EraMemory, ListFailed, Listing, Loss, Opening, Progress
 
 __all__ = ["Script", "ScriptedConnection", "ScriptedServers"]
 
@@ -67,6 +67,7 @@ class ScriptedConnection:
         self.script = script
         self.pid: int | None = pid
         self.protocol_version: str | None = "scripted"
+        self.kind: str | None = None
         self.announce = changed
         self.lists = 0
         self._log = log
@@ -145,7 +146,14 @@ class ScriptedConnection:
         listing: Listing = await self.until_lost(work)
         return listing
 
-    async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
+    async def call_tool(
+        self,
+        bare: str,
+        arguments: Mapping[str, Any],
+        progress: Progress | None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Answer as the script says.
 
         Raises:
@@ -213,8 +221,10 @@ class ScriptedServers:
     def _say(self, name: str, what: str) -> None:
         self.log.append((trio.current_time(), name, what))
 
-    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
-        """Connect as the script of ``entry.name`` says; see `ports.Connect`."""
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
+        """Connect as the script of ``entry.name`` says; see `ports.Connect`. Nothing is asked of the client."""
         return _Opening(self._open(entry, on_list_changed), self.scripts.get(entry.name))
 
     @asynccontextmanager

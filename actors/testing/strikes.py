@@ -22,7 +22,7 @@ import trio
 from attrs import evolve, frozen
 
 from ..model.config import ServerEntry
-from ..ports import EraMemory, Opening
+from ..ports import Client, EraMemory, Opening
 from .faults import CORE, SPONTANEOUS, Fault, FaultPlan
 from .scripted import ScriptedServers
 
@@ -150,7 +150,9 @@ class Delivery(ABC):
         self._numbers: Counter[str] = Counter()
 
     @abstractmethod
-    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
         """Connect with faults; see `ports.Connect`."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 from attrs import define, field
@@ -27,7 +27,7 @@ from ..edge.wire.sdk import import_sdk
 from ..edge.wire.session import make_connect
 from ..edge.wire.wire import HttpRefused, Refused, Wire
 from ..model.config import ServerEntry
-from ..ports import Connection, EraMemory, Listing, Loss, Opening, Progress
+from ..ports import Client, Connection, EraMemory, Expiry, Listing, Loss, Opening, Progress
 from .faults import Fault, FaultPlan
 from .kit import ServerKit
 from .peer import Peer
@@ -106,6 +106,7 @@ class PipeWire(Wire):
             pipes = PipeDispatcher(*self._ends, on_list_changed=on_list_changed, forward=False, max_line=self._max_line)
             self._pipes = pipes
             self._made.set()
+            self.plain = True
             return pipes
         from ..edge.wire.bridge import SdkPipes
 
@@ -172,12 +173,14 @@ class FaultyWires(Delivery):
             make_connect, expand=_launch, max_line=max_line, dispatcher="sdk" if dispatcher == "sdk" else "native"
         )
 
-    def __call__(self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
+    def __call__(
+        self, entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
         """Connect with faults; see `ports.Connect`."""
         number = self.number(entry.name)
         opening = _WireOpening(self, entry.name, number)
         connect = self._make(open_wire=functools.partial(_open, opening))
-        opening.inner = connect(entry, eras=eras, on_list_changed=on_list_changed)
+        opening.inner = connect(entry, eras=eras, on_list_changed=on_list_changed, client=client)
         return opening
 
     def acting(self) -> Mapping[str, Peer]:
@@ -269,13 +272,29 @@ class Noted:
     def protocol_version(self) -> str | None:
         return self._inner.protocol_version
 
+    @property
+    def kind(self) -> str | None:
+        return self._inner.kind
+
     async def list_tools(self) -> Listing:
         listing = await self._inner.list_tools()
         self._owner.note(self._server, self._number, "listed", str(len(listing.tools)))
         return listing
 
-    async def call_tool(self, bare: str, arguments: Mapping[str, Any], progress: Progress | None) -> Any:
-        return await self._inner.call_tool(bare, arguments, progress)
+    async def call_tool(
+        self,
+        bare: str,
+        arguments: Mapping[str, Any],
+        progress: Progress | None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
+        return await self._inner.call_tool(bare, arguments, progress, meta=meta)
+
+    async def call_directly(
+        self, bare: str, arguments: Mapping[str, Any], expiry: Expiry, meta: Mapping[str, Any] | None
+    ) -> Any:
+        return await cast("Any", self._inner).call_directly(bare, arguments, expiry, meta)
 
     async def wait_lost(self) -> str:
         return await self._inner.wait_lost()

@@ -39,7 +39,9 @@ def _directive(module: ModuleType, name: str) -> str:
     if inspect.isclass(thing):
         # A name that two packages offer is described in both, and indexed once: a reference in words is to one of them.
         again = module in (playbill.actors, playbill.actors.picker.values) and name in playbill.supervision.__all__
-        return f".. autoclass:: {path}\n   :members:\n" + ("   :no-index:\n" if again else "")
+        # What a host can do is written in two classes.
+        whole = "   :inherited-members:\n" if thing is playbill.actors.Host else ""
+        return f".. autoclass:: {path}\n   :members:\n{whole}" + ("   :no-index:\n" if again else "")
     if inspect.isfunction(thing):
         return f".. autofunction:: {path}\n"
     if path not in VALUES:

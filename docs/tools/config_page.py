@@ -28,6 +28,12 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "httpUrl": ("url", "Another name of `url`; both others win."),
     "headers": ("headers", "Headers of a remote server: ASCII, each on one line."),
     "headersHelper": ("headers_helper", "A command line that prints more headers of it, as JSON, for each connection."),
+    "oauth": ("oauth", "How it is logged in to: see [logging in](../login.md)."),
+    "auth": ("oauth", "Another writing of `oauth`, which wins: an object with a `CLIENT_ID`."),
+    "protocolVersion": (
+        "protocol_version",
+        "The newest version of the protocol to speak with it; for a server that asks by itself: `2025-11-25`.",
+    ),
     "disabled": ("disabled", "`true`: configured, not run."),
     "enabled": ("disabled", "`false`: configured, not run."),
     "isActive": ("disabled", "`false`: configured, not run."),
@@ -54,8 +60,10 @@ _WORDS = {
     "dict[str, str]": "object of strings",
     "Headers": "object of strings",
     "Transport": "`stdio`, `http` or `sse`",
+    "ProtocolVersion": "string",
     "bool": "`true` or `false`",
     "float": "number",
+    "Any": "object, or `true` or `false`",
     "Seconds": "time",
     "_Tools": "object, or list of strings",
 }

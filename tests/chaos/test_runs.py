@@ -9,10 +9,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import playbill.actors.testing.chaos
 import pytest
 from playbill.actors.testing.chaos import Judged, examine, explore
-from playbill.actors.testing.plans import doubles, draw, singles
+from playbill.actors.testing.faults import Fault, FaultPlan
+from playbill.actors.testing.plans import Plan, ServerPlan, doubles, draw, singles
+from playbill.actors.testing.play import play
 from playbill.actors.testing.reports import load, report
 
 REGRESSIONS = sorted((Path(__file__).resolve().parents[1] / "regressions").glob("*.plan"))
@@ -45,6 +49,28 @@ def test_faults_that_meet_are_borne() -> None:
 @pytest.mark.parametrize("file", REGRESSIONS, ids=lambda file: file.stem)
 def test_what_failed_once_does_not_fail_again(file: Path) -> None:
     assert failures([examine(load(file))]) == ""
+
+
+def test_a_plan_is_played_again_as_often_as_somebody_in_it_was_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the others saw is held against a run without faults; where there are no others there is nothing to hold."""
+    played: list[int] = []
+
+    def counted(plan: Plan, **how: Any) -> Any:
+        played.append(len(plan.faults))
+        return play(plan, **how)
+
+    monkeypatch.setattr(playbill.actors.testing.chaos, "play", counted)
+    server, core = Fault(1.0, "a", "call_before", "crash"), Fault(2.0, "", "coordinator", "latency", 0.1)
+    both, a, b = FaultPlan((server, core)), ServerPlan("a"), ServerPlan("b")
+    for plan, times in (
+        (Plan(1, (a, b), faults=both), [2, 1, 0]),
+        (Plan(1, (a, b), faults=FaultPlan((server,))), [1, 0]),
+        (Plan(1, (a, b), faults=FaultPlan((core,))), [1]),
+        (Plan(1, (a,), faults=both), [2]),
+    ):
+        played.clear()
+        assert examine(plan).kind == "ok"
+        assert played == times
 
 
 def test_a_run_is_the_same_whenever_it_is_played() -> None:

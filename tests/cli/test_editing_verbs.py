@@ -93,6 +93,13 @@ def test_add_writes_the_command_that_gives_headers_and_approves_it(
     assert trusted["web"]
 
 
+def test_add_writes_the_version_of_the_protocol_as_given_and_list_shows_it(inside: Playbill, project: Path) -> None:
+    assert inside("add", "a", "--scope", "project", "--protocol-version", "2025-11-25", "--", "x").returncode == 0
+    assert entries(project)["a"] == {"command": "x", "protocolVersion": "2025-11-25"}
+    (listed,) = json.loads(inside("list", "--json").stdout)["servers"]
+    assert listed["protocol_version"] == "2025-11-25"
+
+
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_the_scope_says_which_file_is_made(inside: Playbill, project: Path, user: Path, scope: str) -> None:
     old = os.umask(0o022)
@@ -158,6 +165,7 @@ def test_it_is_said_when_one_entry_hides_another(inside: Playbill, project: Path
         (["a", "--headers-helper", "./login", "--", "x"], "--headers-helper is for a remote server"),
         (["a", "--type", "sse", "--", "x"], "--type is for a server with a URL"),
         (["a", "--url", "https://x.example/", "--headers-helper", " "], "--headers-helper takes a command line"),
+        (["a", "--protocol-version", "2025-11-24", "--", "x"], "did you mean '2025-11-25'?"),
         (["a", "--env", "topsecret", "--", "x"], "--env takes KEY=VALUE"),
         (["a", "--env", "A=1", "--env", "A=2", "--", "x"], "'A' twice"),
         (["a", "--url", "https://x.example/", "--header", "topsecret"], "--header takes 'KEY: VALUE'"),

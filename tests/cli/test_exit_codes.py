@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 OK = {"clock": shipped("clock", tools={"exclude": ["wait"]})}
 BAD = {**OK, "bad": {"comand": 3}}
 DEAD = {**OK, "dead": {"command": "no-such-program"}}
+STAGE = {
+    "stage": {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "features" / "server.py"), "stdio"]}
+}
 BROKEN = None
 LAZY = "import sys; sys.exit({})"
 
@@ -55,6 +59,20 @@ ROWS: list[tuple[str, int, dict[str, object] | None, list[str]]] = [
     ("call", 3, BROKEN, ["clock/now"]),
     ("call", 4, DEAD, ["dead/x"]),
     ("call", 4, {"off": {"command": "x", "disabled": True}}, ["off/x"]),
+    ("resources", 0, OK, []),
+    ("resources", 3, BAD, []),
+    ("resources", 4, DEAD, []),
+    ("prompts", 0, OK, []),
+    ("prompts", 3, BROKEN, []),
+    ("prompts", 4, DEAD, ["dead"]),
+    ("read", 0, STAGE, ["stage", "stage://notes"]),
+    ("read", 1, OK, ["clock", "x://y"]),
+    ("read", 3, BAD, ["bad", "x://y"]),
+    ("read", 4, DEAD, ["dead", "x://y"]),
+    ("prompt", 0, STAGE, ["stage", "audition", '{"part": "Yorick"}']),
+    ("prompt", 1, OK, ["clock", "x"]),
+    ("prompt", 3, BROKEN, ["clock", "x"]),
+    ("prompt", 4, {"off": {"command": "x", "disabled": True}}, ["off", "x"]),
     ("add", 0, OK, ["new", "--", "x"]),
     ("add", 3, BROKEN, ["new", "--", "x"]),
     ("remove", 0, OK, ["clock"]),
@@ -67,6 +85,11 @@ ROWS: list[tuple[str, int, dict[str, object] | None, list[str]]] = [
     ("trust", 1, {"a": {"command": "x", "envFile": "${input:e}"}}, ["a", "--yes"]),
     ("trust", 3, BAD, ["bad"]),
     ("trust", 3, BROKEN, ["--all"]),
+    ("login", 3, BROKEN, ["clock"]),
+    ("login", 4, OK, ["clock"]),
+    ("logout", 0, {"web": {"url": "http://127.0.0.1:9/mcp"}}, ["web"]),
+    ("logout", 3, BROKEN, ["clock"]),
+    ("logout", 4, OK, ["clock"]),
     ("check", 0, OK, []),
     ("check", 3, BAD, []),
     ("check", 3, DEAD, ["--strict"]),
@@ -145,7 +168,10 @@ def test_each_verb_ends_with_2_for_an_option_that_it_has_not(inside: Playbill, v
 
 
 def test_the_table_of_the_docs_is_what_is_tested() -> None:
-    """A cell that says something has a row here, one that says nothing has none; pick and demo have tests of their own."""
+    """A cell that says something has a row here, one that says nothing has none.
+
+    Tests of their own have pick and demo, and a login that is had (oauth/test_verbs.py).
+    """
     table = re.search(r"^\| verb \| 0 \| 1 .*\n\|[-|]+\n((?:\|.*\n)+)", DOCS.read_text("utf-8"), re.M)
     assert table is not None
     said = set()
@@ -155,7 +181,7 @@ def test_the_table_of_the_docs_is_what_is_tested() -> None:
             said |= {(verb, code) for code, cell in zip((0, 1, 3, 4, 5), cells, strict=True) if cell != "–"}
     tested = {(verb, code) for verb, code, _, _ in ROWS if verb != "help"}
     tested |= {(verb, 1) for verb, _ in UNWRITABLE} | {("completion", 1)}
-    own = {("demo", 0), ("demo", 1), ("pick", 0), ("pick", 1), ("pick", 3)}
+    own = {("login", 0), ("demo", 0), ("demo", 1), ("pick", 0), ("pick", 1), ("pick", 3)}
     assert said - own == tested - own
 
 

@@ -75,7 +75,8 @@ def test_a_mistake_points_to_the_help_of_its_verb(
     assert "JSON with spaces" not in err
 
 
-VERBS = ["demo", "list", "tools", "call", "add", "remove", "enable", "disable", "trust", "check", "chaos", "help"]
+VERBS = ["demo", "list", "tools", "call", "resources", "prompts", "read", "prompt", "add", "remove"]
+VERBS += ["enable", "disable", "trust", "check", "chaos", "help"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -15,6 +15,8 @@ import trio
 import trio.testing
 from playbill.actors.cli import interrupt
 
+from ..forked import Forked
+
 WriteConfig = Callable[..., Path]
 
 SERVER = """
@@ -58,7 +60,7 @@ def test_a_signal_during_a_call_ends_it_in_order(
     server, marker = tmp_path / "hung.py", tmp_path / "pid"
     server.write_text(SERVER)
     config = write_config(hung={"command": sys.executable, "args": [str(server), str(marker)]})
-    process = subprocess.Popen(
+    process = Forked(
         [sys.executable, "-m", "playbill.actors.cli", "call", "hung/hang", "--config", str(config)],
         cwd=tmp_path,
         env=environment,

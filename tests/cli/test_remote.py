@@ -74,6 +74,20 @@ def test_a_remote_server_is_added_listed_checked_and_called(inside: Playbill, wr
         assert SECRET not in "".join(each.stdout + each.stderr for each in done)
 
 
+def test_a_server_that_wants_no_login_says_so_and_one_that_wants_more_names_the_command(
+    inside: Playbill, write_config: WriteConfig
+) -> None:
+    with web_server() as web:
+        config = write_config(web={"url": web.url})
+        done = inside("login", "web", "--no-browser", "--config", config)
+        assert (done.returncode, "it wants no login: it answers without one" in done.stderr) == (4, True), done
+        more = {"WWW-Authenticate": 'Bearer error="insufficient_scope", scope="admin"'}
+        web.deeds["tools/call"] = deed(status=403, headers=more)
+        done = inside("call", "web/echo", '{"text": "hello"}', "--config", config)
+        assert "it lacks admin" in done.stdout
+        assert "reported an error — run `playbill login web`" in done.stderr
+
+
 @pytest.mark.parametrize("words", [["--url"], []])
 def test_how_it_is_spoken_to_may_be_said(inside: Playbill, write_config: WriteConfig, words: list[str]) -> None:
     config = write_config()
@@ -127,14 +141,24 @@ async def test_a_wait_that_is_our_own_is_not_told_as_theirs() -> None:
         assert not state.retry_asked
 
 
-async def test_who_wants_a_login_says_what_to_do() -> None:
+@pytest.mark.parametrize(
+    ("headers", "row_says", "why_says"),
+    [
+        ({}, "needs login — playbill login web", "log in (`playbill login web`)"),
+        (
+            {"authorization": f"Bearer {SECRET}"},
+            "needs login — correct its headers, then press R",
+            "correct its login (the headers of its entry) and restart it",
+        ),
+    ],
+)
+async def test_who_wants_a_login_says_what_to_do(headers: dict[str, str], row_says: str, why_says: str) -> None:
     web = Web()
     web.deeds["*"] = deed(status=401)
     async with serving(web):
-        snapshot, state, now = await state_of(
-            ServerEntry("web", url=web.url), lambda state: state.phase == "needs_auth"
-        )
+        entry = ServerEntry("web", url=web.url, headers=headers)
+        snapshot, state, now = await state_of(entry, lambda state: state.phase == "needs_auth")
         row = rows(snapshot, now)[1]
         assert isinstance(row, ServerRow)
-        assert row.state == "needs login — correct its headers, then press R"
-        assert "correct its login (the headers of its entry) and restart it" in lines_of_server(snapshot, state, now)[0]
+        assert row.state == row_says
+        assert why_says in lines_of_server(snapshot, state, now)[0]

@@ -199,6 +199,25 @@ def test_call_of_a_tool_that_fails_prints_what_it_says_and_exits_1(
     assert done.stderr == "playbill: tool 'notes/read' reported an error\n"
 
 
+def test_call_of_a_tool_that_asks_something_says_that_nobody_answers(
+    inside: Playbill, write_config: WriteConfig
+) -> None:
+    server = Path(__file__).parents[1] / "features" / "asks.py"
+    config = write_config(
+        s={"command": sys.executable, "args": [str(server), "stdio"], "protocolVersion": "2025-11-25"}
+    )
+    done = inside("call", "s/elicit", "--config", config)
+    assert (done.returncode, done.stdout) == (
+        1,
+        "The server refused the call: Elicitation not supported (error -32600)\n",
+    )
+    assert done.stderr.splitlines() == [
+        "playbill: server 's' asked something (elicitation/create): the command line answers no questions of servers;"
+        " call it from a program with handlers",
+        "playbill: tool 's/elicit' reported an error",
+    ]
+
+
 def test_call_starts_only_the_server_it_names(
     inside: Playbill, write_config: WriteConfig, entry: Entry, tmp_path: Path
 ) -> None:

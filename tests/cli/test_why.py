@@ -338,3 +338,10 @@ def test_nothing_is_said_to_be_mended_of_a_tool_that_nobody_has_listed(entry: Se
     assert answer.tool is not None
     assert answer.tool.mended == ()
     assert "mended" not in answer.tool.sentence
+
+
+def test_why_says_what_a_server_calls_itself(playbill: Playbill, write_config: WriteConfig, entry: Entry) -> None:
+    config = write_config(notes=entry("notes"))
+    done = playbill("why", "notes", "--config", str(config))
+    assert done.returncode == 0
+    assert done.stdout.endswith("server 'notes' calls itself 'Notes' 1\n")

@@ -190,6 +190,33 @@ def test_a_disabled_server_need_not_work(file: Path) -> None:
     assert check(file, '{"mcpServers": {"a": {"command": "nosuch", "args": ["${NO}"], "disabled": true}}}') == []
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ('"2025-11-26"', "'2025-11-26' (did you mean '2025-11-25'?)"),
+        ('"2025-12"', "'2025-12' (did you mean '2025-11-25'?)"),
+        ('"2027-01-01"', "'2027-01-01' (did you mean '2026-07-28'?)"),
+        ('"latest"', "'latest'"),
+    ],
+)
+def test_a_version_of_the_protocol_that_is_none_is_an_error_with_the_nearest_one(
+    file: Path, value: str, found: str
+) -> None:
+    expected = "expected a version of the protocol (2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28), found "
+    text = '{"mcpServers": {"a": {"command": "./run",\n  "protocolVersion": VALUE}}}'.replace("VALUE", value)
+    assert said(check(file, text)) == [f"error 2:22 mcpServers.a.protocolVersion: {expected}{found}"]
+
+
+def test_a_version_of_the_protocol_is_a_string_and_its_key_has_one_name(file: Path) -> None:
+    assert said(check(file, '{"mcpServers": {"a": {"command": "./run", "protocolVersion": 2025}}}')) == [
+        "error 1:62 mcpServers.a.protocolVersion: expected a string, found the number 2025 (write it in quotes)"
+    ]
+    assert said(check(file, '{"mcpServers": {"a": {"command": "./run", "protocol_version": "2025-11-25"}}}')) == [
+        "warning 1:43 mcpServers.a.protocol_version: unknown key (did you mean 'protocolVersion'?)"
+    ]
+    assert check(file, '{"mcpServers": {"a": {"command": "./run", "protocolVersion": "2025-11-25"}}}') == []
+
+
 def test_the_unit_of_a_time_is_a_note(file: Path) -> None:
     text = '{"mcpServers": {"a": {"command": "./run", "timeout": 30, "connectTimeout": 5000}}}'
     assert said(check(file, text)) == [

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pytest
 from filelock import FileLock
 from playbill.actors.edge.config import atomic
@@ -339,7 +340,7 @@ def test_the_lock_file_goes_before_the_lock_does_or_it_might_be_the_next_ones(
                 there.append(Path(self.lock_file).exists())
             super().release(*args, **keys)
 
-    monkeypatch.setattr(lock_module, "FileLock", Watched)
+    monkeypatch.setattr(filelock, "FileLock", Watched)
     assert FileStore(file).edit([OFF]).wrote
     assert there == [False]
 

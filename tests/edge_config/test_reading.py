@@ -36,11 +36,13 @@ def test_an_entry_is_read_key_by_key() -> None:
         {
             "command": "npx", "args": ["-y", "a"], "env": {"A": "${B}"}, "cwd": "sub", "envFile": ".env", "type": "stdio",
             "timeout": 30, "connectTimeout": 5000, "priority": 2, "disabled": True,
+            "protocolVersion": "2025-11-25",
             "tools": {"exclude": ["a"], "include": ["b"], "pin": ["c"]},
         }
     )  # fmt: skip
     assert entry == ServerEntry(
         "x", command="npx", args=("-y", "a"), env={"A": "${B}"}, cwd="sub", env_file=".env", type="stdio", timeout=30,
+        protocol_version="2025-11-25",
         connect_timeout=5, priority=2, disabled=True, exclude=("a",), include=("b",), pin=("c",), source="f.json", line=1,
     )  # fmt: skip
 

@@ -30,6 +30,8 @@ class Handlers:
                 await self.gate.wait()
             if method == "fail":
                 raise MCPError(code=-5, message="no")
+            if method == "odd":
+                raise MCPError(code=-5, message="no", data=object())
             if method == "crash":
                 raise LookupError("what")
             if method == "unwritable":

@@ -11,7 +11,8 @@ import trio
 import trio.testing
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
-from playbill.actors.edge.wire.dispatcher import MAX_INBOUND, MAX_NOTICES, PipeDispatcher
+from playbill.actors.edge.wire.dispatcher import MAX_INBOUND, PipeDispatcher
+from playbill.actors.edge.wire.hearing import MAX_NOTICES
 from playbill.actors.edge.wire.rpc import MAX_PROGRESS_BUSY, ConnectionClosed
 
 from .asking import Asked, Handlers, started
@@ -327,16 +328,16 @@ async def test_list_changed_takes_a_way_of_its_own_after_the_intercept() -> None
 async def test_the_servers_requests_are_answered(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
     async with open_peer() as peer, started(peer):
-        for id_, method in enumerate(["ping", "fail", "crash", "unwritable"]):
+        for id_, method in enumerate(["ping", "fail", "crash", "unwritable", "odd"]):
             await peer.send(id=id_, method=method, params={"p": 1})
         answers = {}
-        for _ in range(4):
+        for _ in range(5):
             answer = await peer.next()
             answers[answer["id"]] = answer
         assert answers[0]["result"] == {"method": "ping", "params": {"p": 1}}
         assert answers[1]["error"] == {"code": -5, "message": "no"}
         assert answers[2]["error"] == {"code": 0, "message": "what"}
-        assert answers[3]["error"]["code"] == INTERNAL_ERROR
+        assert answers[3]["error"]["code"] == answers[4]["error"]["code"] == INTERNAL_ERROR
         await peer.send(id="p", method="progress", params={"_meta": {"progressToken": "t"}})
         told = await peer.next()
         assert told["params"] == {"progressToken": "t", "progress": 1, "total": 2, "message": "half"}

@@ -69,3 +69,43 @@ def test_each_byte_of_a_long_line_is_copied_a_constant_number_of_times() -> None
     (line,) = splitter.feed(Counted(b"\n"))
     assert len(line) == total
     assert looked_at == total + 1
+
+
+NOISY = st.lists(
+    st.sampled_from([b"{", b"}", b"a", b" ", b"\t", b"\n", b"\n\n", b" {", b"noise\n", b"\r\n"]), max_size=40
+).map(b"".join)
+
+
+@given(NOISY, st.lists(st.integers(0, 120)), st.sampled_from([3, 9, 1000]))
+def test_what_is_taken_at_one_look_is_what_lines_one_by_one_would_be(data: bytes, cuts: list[int], cap: int) -> None:
+    found: list[tuple[list[bytes], int, bytes, list[bytes], bytes]] = []
+    for at_one_look in (True, False):
+        long: list[bytes] = []
+        splitter = LineSplitter(cap, long.append)
+        messages, others, last = [], 0, b""
+        for chunk in chunks(data, cuts):
+            noise = splitter.noise(chunk) if at_one_look else None
+            if noise is not None:
+                others, last = others + noise[0], noise[1].strip() or last
+                continue
+            for line in splitter.feed(chunk):
+                if line.lstrip().startswith(b"{"):
+                    messages.append(line)
+                elif line.strip():
+                    others, last = others + 1, line.strip()
+        found.append((messages, others, last, long, splitter.partial))
+    assert found[0] == found[1]
+
+
+def test_a_flood_of_noise_is_taken_at_one_look_and_a_message_in_it_is_not() -> None:
+    splitter = LineSplitter()
+    assert splitter.noise(b"noise\n" * 1000 + b"noi") == (1000, b"noise")
+    assert splitter.noise(b"se\n\nmore\nand ") == (2, b"more")
+    assert splitter.noise(b'it\n {"jsonrpc": "2.0"}\n') is None
+    assert splitter.feed(b'it\n {"jsonrpc": "2.0"}\n') == [b"and it", b' {"jsonrpc": "2.0"}']
+    assert splitter.noise(b'{"id"') is None
+    assert splitter.feed(b'{"id"') == []
+    assert splitter.noise(b": 1}\nnoise\n") is None
+    skipping = LineSplitter(5)
+    assert skipping.feed(b"too long") == []
+    assert skipping.noise(b"er\nx\n") is None

@@ -271,6 +271,16 @@ async def test_a_list_without_end_is_cut(list_of: Callable[..., Any], monkeypatc
     assert listing.problems == ("the tool list has more than 12 tools; those beyond are left out",)
 
 
+async def test_a_list_of_too_many_characters_is_cut(
+    list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing_module, "MAX_CHARS", 5_000)
+    pages = [[tool(f"{page}{number}", description="x" * 1_000) for number in range(3)] for page in "abc"]
+    listing = await list_of(tools=pages)
+    assert names(listing) == ["a0", "a1", "a2", "b0"]
+    assert listing.problems == ("the tools have more than 5000 characters; those beyond are left out",)
+
+
 async def test_a_list_of_just_the_most_is_whole(list_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing_module, "MAX_TOOLS", 9)
     assert await list_of(tools=[[tool(f"t{n}") for n in range(9)]]) == Listing(

@@ -58,6 +58,20 @@ async def test_it_answers_each_question_with_the_servers_beside_it(provider: Pro
     assert "mcp.json" in files["text"]
 
 
+async def at_rest(program: trio.Process) -> None:
+    """Wait until a program only waits: five looks in a row find it asleep, and that it has used nothing in between.
+
+    What is interrupted in the midst of an import, Python itself may tell on stderr.
+    """
+    seen: list[list[bytes]] = []
+    with trio.fail_after(PATIENCE):
+        while len(seen) < 5:
+            fields = (Path("/proc") / str(program.pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            now = [fields[0], *fields[11:13]]
+            seen = [*seen, now] if now[0] == b"S" and now in (seen or [now]) else []
+            await trio.sleep(0.05)
+
+
 @pytest.mark.parametrize("provider", ["OPENAI"], indirect=True)  # both programs do it by the same lines
 async def test_ctrl_c_in_a_call_ends_it_in_order(provider: Provider, project: Project) -> None:
     uses = Use("call_1", "mcp__one__hang"), Use("call_2", "mcp__two__echo", {"text": "x"})
@@ -73,6 +87,7 @@ async def test_ctrl_c_in_a_call_ends_it_in_order(provider: Provider, project: Pr
             )
         )
         await project.hangs(process)
+        await at_rest(process)  # the other call's result has been turned into what the model is sent
         process.send_signal(signal.SIGINT)
         assert await process.wait() == 130
         assert process.stdout is not None

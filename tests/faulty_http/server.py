@@ -57,6 +57,8 @@ class Web:
         waiting: how many requests hang now.
         cancelled: ids that were said to be cancelled.
         tools: what it lists.
+        capabilities: what it says that it has.
+        answers: method → result, of what it knows besides.
     """
 
     def __init__(self, kind: str = "legacy") -> None:
@@ -73,6 +75,8 @@ class Web:
         self.cancelled: list[Any] = []
         self.tools = ["echo", "do"]
         self.annotations: dict[str, Any] = {}
+        self.capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        self.answers: dict[str, dict[str, Any]] = {}
         self.port = 0
         self.path = "/mcp"
         self.streams: list[_Stream] = []
@@ -127,7 +131,9 @@ class Web:
                 headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
                 length = int(headers.get("content-length", 0))
                 while len(rest) < length:
-                    rest += await stream.receive_some()
+                    if not (data := await stream.receive_some()):
+                        return
+                    rest += data
                 body, rest = rest[:length], rest[length:]
                 self.headers.append(headers)
                 await self._request(_Stream(stream), first.split()[0], headers, json.loads(body) if body else None)
@@ -247,7 +253,7 @@ class Web:
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         method, params = message["method"], message.get("params") or {}
-        capabilities = {"tools": {"listChanged": True}}
+        capabilities = self.capabilities
         result: dict[str, Any]
         if method == "initialize" and self.kind != "modern":
             info = {"name": "web", "version": "1"}
@@ -271,6 +277,8 @@ class Web:
             result = _text(json.dumps(params.get("arguments") or {}))
         elif method == "ping" and self.kind != "modern":
             result = {}
+        elif method in self.answers:
+            result = dict(self.answers[method])
         else:
             return {"error": {"code": -32601, "message": "Method not found"}}
         if self.kind == "modern":

@@ -433,7 +433,7 @@ async def test_a_url_of_the_older_transport_is_found_out(on_stage: OnStage) -> N
     async with serving(Web("sse")) as web, on_stage(web) as stage:
         await stage.ready()
         assert said(await stage.call(a=1)) == '{"a": 1}'
-        assert stage.state().restarts == 0
+        assert (stage.state().restarts, stage.state().kind) == (0, "sse")
         posts = web.seen["initialize"]
         await stage.host.restart("bad")
         await stage.until(

@@ -27,6 +27,33 @@ async def test_a_redirect_is_followed_within_the_origin_and_no_further(on_stage:
         assert not other.headers
 
 
+@pytest.mark.parametrize("moment", ["GET", "tools/call"])
+async def test_over_sse_too_it_is_told_where_a_redirect_leads(on_stage: OnStage, moment: str) -> None:
+    told = "HTTP 307: not followed to https://elsewhere.example/sse; if that is it, use its URL"
+    async with serving(Web("sse")) as web:
+        elsewhere = deed(status=307, headers={"Location": "https://elsewhere.example/sse?key=abc"})
+        if moment == "GET":
+            web.deeds["GET"] = elsewhere
+        async with on_stage(web, backoff=FOR_ONE_LIFE, type="sse") as stage:
+            if moment == "GET":
+                assert (await stage.until(lambda state: state.phase == "backing_off")).error == told
+            else:
+                await stage.ready()
+                web.deeds[moment] = elsewhere
+                assert said(await stage.call()) == f"The call failed: {told}"
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".example"])
+async def test_a_name_that_cannot_be_looked_up_is_told_in_a_line(
+    on_stage: OnStage, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(Web()) as web, on_stage(web, backoff=FOR_ONE_LIFE, url=f"http://{host}/mcp") as stage:
+        state = await stage.until(lambda state: state.phase == "backing_off")
+        told = "ConnectError: its host is no name that can be looked up"
+        assert state.error == f"the request to {host} failed: {told}"
+    assert not [each for each in caplog.records if each.exc_info]
+
+
 @pytest.mark.parametrize(
     ("url", "location", "followed"),
     [

@@ -24,10 +24,28 @@ from ..neighbour import NEIGHBOUR, beside
 PATIENCE = 60.0
 
 SERVER = """
-import anyio, json, sys
+import anyio, json, sys, uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 port, options = int(sys.argv[1]), json.loads(sys.argv[2])
 server = MCPServer("real")
+opened = 0
+
+class Config(uvicorn.Config):
+    def __init__(self, app, **more):
+        async def counting(scope, receive, send):
+            async def sent(message):
+                global opened
+                known = b"mcp-session-id" in dict(scope.get("headers", ()))
+                opened += not known and b"mcp-session-id" in dict(message.get("headers", ()))
+                await send(message)
+            await app(scope, receive, sent)
+        super().__init__(counting, **more)
+
+uvicorn.Config = Config
+
+@server.tool()
+def sessions() -> int:
+    return opened
 
 @server.tool()
 def add(a: int, b: int) -> int:
@@ -105,20 +123,24 @@ async def test_the_modern_era_over_streamable_http(stateless: bool, json_respons
         state = host.snapshot().model.server("web")
         assert state is not None
         assert state.protocol_version == "2026-07-28"
-        assert {tool.bare for tool in state.tools} == {"add", "slow", "steps"}
+        assert {tool.bare for tool in state.tools} == {"add", "sessions", "slow", "steps"}
 
 
-@pytest.mark.parametrize("stateless", [True, False])
-@pytest.mark.parametrize("json_response", [True, False])
-async def test_the_legacy_era_over_streamable_http(
-    stateless: bool, json_response: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from playbill.actors.edge.wire import link, negotiate
+@pytest.fixture
+def legacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The older era is spoken, which nobody would choose with such a server."""
+    from playbill.actors.edge.wire import meeting, negotiate
 
-    async def legacy(session: Any, known: Any, seconds: float) -> str:
+    async def older(session: Any, known: Any, seconds: float) -> str:
         return await negotiate.negotiate(session, "legacy", seconds)
 
-    monkeypatch.setattr(link, "negotiate", legacy)
+    monkeypatch.setattr(meeting, "negotiate", older)
+
+
+@pytest.mark.usefixtures("legacy")
+@pytest.mark.parametrize("stateless", [True, False])
+@pytest.mark.parametrize("json_response", [True, False])
+async def test_the_legacy_era_over_streamable_http(stateless: bool, json_response: bool) -> None:
     port = free_port()
     options = {"stateless_http": stateless, "json_response": json_response}
     async with running(port, transport=STREAMABLE, **options), hosted(f"http://127.0.0.1:{port}/mcp") as host:
@@ -145,10 +167,26 @@ async def test_the_older_transport_is_found_by_itself() -> None:
 
 @pytest.mark.parametrize("transport", [STREAMABLE, "sse"])
 async def test_a_process_that_is_killed_and_started_on_the_same_port_is_ready_again_by_itself(transport: str) -> None:
+    await killed_and_started_again(transport)
+
+
+@pytest.mark.usefixtures("legacy")
+async def test_a_process_that_is_killed_and_started_on_the_same_port_is_asked_for_one_session() -> None:
+    await killed_and_started_again(STREAMABLE, sessions=1)
+
+
+async def killed_and_started_again(transport: str, sessions: int = 0) -> None:
+    """All calls of the one that was killed end; the other one answers, and was asked for so many sessions."""
     port = free_port()
     async with hosted(f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}") as host:
+
+        async def opened() -> int:
+            result = await host.call_tool("web", "sessions", timeout=PATIENCE)
+            return int(result.structured_content["result"])
+
         async with running(port, transport=transport) as process:
             await answers(host)
+            assert await opened() == sessions
             ended = []
 
             async def call() -> None:
@@ -171,6 +209,7 @@ async def test_a_process_that_is_killed_and_started_on_the_same_port_is_ready_ag
                     if state is not None and state.phase == "ready" and state.restarts:
                         break
             await answers(host)
+            assert await opened() == sessions
 
 
 async def test_a_thousand_cancelled_calls_leave_a_real_server_usable() -> None:

@@ -104,6 +104,40 @@ async def test_the_end_of_an_idle_server_with_a_stream_is_noticed_at_once(kind: 
 
 
 @virtual_time
+async def test_a_stream_of_changes_that_ended_and_is_open_again_means_that_anything_may_have_changed() -> None:
+    web = Web()
+    web.capabilities |= {"resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}}
+    notes = {"uri": "stage://notes", "name": "notes"}
+    web.answers = {
+        "resources/list": {"resources": [notes]},
+        "resources/templates/list": {"resourceTemplates": []},
+        "prompts/list": {"prompts": [{"name": "audition"}]},
+        "resources/subscribe": {},
+        "resources/unsubscribe": {},
+    }
+    async with hosted(web=web) as (host, _), host.subscribe("web", "stage://notes") as updates:
+        with trio.fail_after(300):
+            await _stream_ends(host, web, updates)
+
+
+async def _stream_ends(host: Host, web: Web, updates: Any) -> None:
+    await until(host, lambda state: state.resources and state.prompts)
+    await web.until(lambda web: web.streams)
+    old, lists = web.streams[0], ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+    before = {method: web.seen[method] for method in lists}
+    web.answers["prompts/list"] = {"prompts": [{"name": "audition"}, {"name": "encore"}]}
+    await old.message(method="notifications/resources/updated", params={"uri": "stage://notes"})
+    assert not (await anext(updates)).missed
+    old.ended.set()
+    update = await anext(updates)
+    assert (update.uri, update.missed) == ("stage://notes", True)
+    await until(host, lambda state: len(state.prompts) == 2)
+    await web.until(lambda web: all(web.seen[method] == before[method] + 1 for method in lists))
+    assert web.seen["GET"] == 2
+    assert (state(host).phase, state(host).restarts) == ("ready", 0)
+
+
+@virtual_time
 async def test_a_server_that_a_tool_blocks_may_take_as_long_as_its_callers_allow() -> None:
     web = Web()
     web.sessionless = True

@@ -67,6 +67,47 @@ def test_a_line_that_closes_late_leaves_its_successor_open() -> None:
     assert board.lines == {}
 
 
+async def test_a_tool_that_is_as_it_was_before_a_restart_is_not_judged_again(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[ToolDef] = []
+    prepare = server_module.prepare
+
+    def noted(server: str, tool: ToolDef, profile: Profile) -> Any:
+        judged.append(tool)
+        return prepare(server, tool, profile)
+
+    monkeypatch.setattr(server_module, "prepare", noted)
+    listed = [ToolDef("one"), ToolDef("two"), ToolDef("three")]
+    servers = ScriptedServers(a=Script(listed))
+    async with opened(servers, Config((ServerEntry("a", command="a"),))) as host:
+        await host.ready(timeout=5)
+        first, judged[:] = tuple(judged), []
+        # As another connection makes them: equal, and other objects.
+        servers.scripts["a"] = Script([ToolDef("two"), ToolDef("one", description="news"), ToolDef("three")])
+        await host.restart("a")
+        await host.ready(timeout=30)
+    assert [tool.bare for tool in judged] == ["two", "one", "three"]
+    assert [tool in first and any(tool is each for each in first) for tool in judged] == [True, False, True]
+
+
+async def test_what_only_python_takes_for_equal_is_another_definition_after_a_restart(opened: Open) -> None:
+    def switch(default: Any) -> ToolDef:
+        return ToolDef("t", input_schema={"type": "object", "properties": {"on": {"default": default}}})
+
+    servers = ScriptedServers(a=Script([switch(True)]))
+    async with opened(servers, Config((ServerEntry("a", command="a"),))) as host:
+        await host.ready(timeout=5)
+        for default in (1, 1.0, 0.0, -0.0, False):
+            before = host.snapshot().catalog
+            servers.scripts["a"] = Script([switch(default)])
+            await host.restart("a")
+            await host.ready(timeout=30)
+            (tool,) = host.snapshot().catalog.tools
+            assert repr(tool.input_schema["properties"]["on"]["default"]) == repr(default)
+            assert host.snapshot().catalog.digest != before.digest
+
+
 async def test_the_same_list_after_a_crash_is_current_again(opened: Open) -> None:
     servers = ScriptedServers(a=["x"])
     async with opened(servers) as host:

@@ -167,12 +167,18 @@ MODEL = "actors.model"
 PORTS = "actors.ports"
 SUPERVISION = "supervision"
 CAST = ("actors.server", "actors.coordinator", "actors.projector")
-MEET = ("actors.board", "actors.line", "actors.desk")
-"""Where the cast meets: the latest values, the lines that calls go through, the requests and what was done of them."""
+MEET = ("actors.board", "actors.line", "actors.desk", "actors.watches", "actors.offering")
+"""Where the cast meets: the latest values, the lines that calls go through, the requests and what was done of them; and what
+a server actor does besides its tools."""
 HOUSE = (
     "actors.host",
     "actors.again",
+    "actors.asking",
     "actors.calls",
+    "actors.deadline",
+    "actors.given",
+    "actors.refusal",
+    "actors.routes",
     "actors.natives",
     "actors.operations",
     "actors.house",
@@ -180,6 +186,9 @@ HOUSE = (
     "actors.sources",
     "actors.view",
     "actors.readiness",
+    "actors.inspecting",
+    "actors.logging_in",
+    "actors.reading",
 )
 """What joins all of it."""
 PICKER_VIEW = tuple(
@@ -195,12 +204,14 @@ RULES = [
     Rule(SUPERVISION, others={"trio", "attrs", "outcome"}),
     # What a JSON Schema means is asked of those who know; only a schema with references loads them.
     Rule(MODEL, others={"attrs", "jsonschema", "referencing"}),
-    Rule(PORTS, ours={MODEL}, others={"attrs"}),
+    Rule(PORTS, ours={MODEL, "actors.beyond"}, others={"attrs"}),
+    Rule("actors.beyond", ours={MODEL}, others={"attrs"}),
     # The API alone: the SDK is the program's, and what is imported of it is imported by others first.
     Rule(TELEMETRY, ours={MODEL, PORTS}, others={"attrs", "trio", "opentelemetry"}),
     Rule("actors.edge", ours={MODEL, PORTS}, others={"attrs", "trio", *SDK}),
     # pydantic reads signatures and writes JSON.
-    Rule("actors.edge.signature", ours={MODEL}, others={"pydantic", "pydantic_core"}),
+    Rule("actors.edge.signature", ours={MODEL, "actors.edge.checked"}),
+    Rule("actors.edge.checked", ours={MODEL}, others={"pydantic", "pydantic_core"}),
     Rule("actors.edge.results", others={"attrs", "pydantic_core", *SDK}),
     Rule(
         "actors.edge.config",
@@ -214,12 +225,20 @@ RULES = [
         # streams are anyio's, and a trace goes on through a call by opentelemetry.
         others={"attrs", "trio", *SDK, "pydantic", "pydantic_core", "httpx2", "httpcore2", "anyio", "opentelemetry"},
     ),
+    # Logins: they know how a remote server is spoken to, and who speaks to it is handed one.
+    Rule(
+        "actors.edge.auth",
+        ours={MODEL, "actors.edge.config", "actors.edge.wire"},
+        others={"attrs", "trio", *SDK, "pydantic", "httpx2", "platformdirs"},
+    ),
     # The cast: they meet through values and refs, and never import one another.
     *(
         Rule(name, ours={MODEL, PORTS, TELEMETRY, SUPERVISION, *MEET}, others={"trio", "attrs"}, types_only=SDK)
         for name in CAST
     ),
-    Rule("actors.board", ours={MODEL, SUPERVISION, PORTS, "actors.line"}, others={"trio", "attrs"}),
+    Rule("actors.board", ours={MODEL, SUPERVISION, PORTS, "actors.line", "actors.watches"}, others={"trio", "attrs"}),
+    Rule("actors.watches", ours={MODEL, SUPERVISION}, others={"trio", "attrs"}),
+    Rule("actors.offering", ours={MODEL, PORTS, "actors.board"}, others={"trio"}),
     Rule("actors.line", ours={MODEL, PORTS}, others={"trio", "attrs"}),
     Rule("actors.desk", ours={MODEL}, others={"attrs"}),
     # Small servers that ship with the package: programs run by path, their folder first on the path.

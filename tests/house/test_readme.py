@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ..forked import run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -68,13 +69,15 @@ def test_the_example_runs(path: Path, number: int, tmp_path: Path) -> None:
     text = path.read_text("utf-8")
     for config in blocks(text, "json"):
         (tmp_path / "mcp.json").write_text(config, "utf-8")
-    (tmp_path / "example.py").write_text(blocks(text, "python")[number], "utf-8")
     # `python`, in the document's mcp.json, is the one that has playbill.
     here = str(Path(sys.executable).parent)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "example.py"],
+    path_here = f"{here}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    done = run(
+        [sys.executable, "-c", blocks(text, "python")[number]],
+        timeout=60,
         cwd=tmp_path,
-        env={**os.environ, "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', os.defpath)}"},
+        # A warning is an error from the first import on, as with ``-W error``.
+        env={**os.environ, "PATH": path_here, "PYTHONWARNINGS": "error"},
         capture_output=True,
         text=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -27,9 +28,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, made from the source distribution, so that nothing left in the checkout gets into it.
 
     With the setuptools that is here: the two environments that `build` makes by itself are what pip makes, and ./check.
+    Of a copy: setuptools gathers what it packs in the folder itself, and another test may be doing so at the same time.
     """
     out = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
+    checkout = tmp_path_factory.mktemp("copy") / "checkout"
+    shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".*", "playbill-*", "node_modules"))
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, checkout, cwd=out)
     (found,) = out.glob("*.whl")
     return found
 

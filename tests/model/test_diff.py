@@ -25,6 +25,7 @@ REMOTE = ServerEntry("r", url="https://h/mcp", headers={"Authorization": "${T}",
             for t in ("http", "streamable-http", "streamable_http", "streamableHttp", "HTTP")
         ),
         (STDIO, evolve(STDIO, exclude=("x",), include=("y",), pin=("z",), priority=3, timeout=1, connect_timeout=2)),
+        (STDIO, evolve(STDIO, protocol_version="2026-07-28")),
         (STDIO, evolve(STDIO, line=9, disabled=True, trusted=False, name="other")),
     ],
 )
@@ -44,6 +45,8 @@ def test_what_means_the_same_launch_has_the_same_key(entry: ServerEntry, same: S
         (STDIO, evolve(STDIO, env={"x": "1", "Y": "${Z}"})),
         (STDIO, evolve(STDIO, cwd=None)),
         (STDIO, evolve(STDIO, env_file=None)),
+        (STDIO, evolve(STDIO, protocol_version="2025-11-25")),
+        (evolve(REMOTE, protocol_version="2025-06-18"), evolve(REMOTE, protocol_version="2025-11-25")),
         (REMOTE, evolve(REMOTE, url="https://h/mcp2")),
         (REMOTE, evolve(REMOTE, type="sse")),
         (REMOTE, evolve(REMOTE, headers={"Authorization": "${t}", "X-A": "1"})),

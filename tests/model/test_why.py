@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from playbill.actors.model.budget import Budget
 from playbill.actors.model.config import Config, ConfigState, ServerEntry
 from playbill.actors.model.native import NativeTool
+from playbill.actors.model.oauth import OAuth
 from playbill.actors.model.profile import PORTABLE
 from playbill.actors.model.projection import project
 from playbill.actors.model.status import Lifecycle, Report, ServerStatus, ToolDef
@@ -28,7 +29,9 @@ DIED = Lifecycle(stage="backing_off", generation=1, restarts=2, first=False, att
 
 
 def ask(bare: str, *, server: str = "github", status: ServerStatus = READY, cap: int | None = None, **keys: Any) -> Any:
-    snap = project(ConfigState(1, Config([evolve(ENTRY, **keys)])), {"github": status}, [], Budget(cap))
+    snap = project(
+        ConfigState(1, Config([evolve(ENTRY, **keys)])), {keys.get("name", ENTRY.name): status}, [], Budget(cap)
+    )
     found = why(snap, server, bare)
     known = snap.model.tool(server, bare)
     assert found.verdict == ("unknown" if known is None else known.verdict)
@@ -107,9 +110,25 @@ def test_a_tool_of_a_server_that_is_down_says_why_and_what_to_do(keys: dict[str,
     assert str(ask("merge", status=status, **keys)).endswith(said)
 
 
-def test_a_server_that_wants_a_login_says_so() -> None:
+@pytest.mark.parametrize(
+    ("keys", "what_to_do"),
+    [
+        ({}, "log in and restart it"),
+        ({"headers": {"X-Team": "a"}}, "log in (`playbill login github`)"),
+        ({"oauth": OAuth(client_id="us"), "headers_helper": "./team.sh"}, "log in (`playbill login github`)"),
+        ({"name": "git hub"}, "log in (`playbill login 'git hub'`)"),
+        ({"name": "git\nhub"}, "log in"),
+        ({"headers": {"AUTHORIZATION": "x"}}, "correct its login (the headers of its entry) and restart it"),
+        ({"headers_helper": "./login.sh"}, "correct its login (the headers of its entry) and restart it"),
+        ({"oauth": OAuth(enabled=False)}, "correct its login (the headers of its entry) and restart it"),
+    ],
+)
+def test_a_server_that_wants_a_login_says_what_can_help(keys: dict[str, Any], what_to_do: str) -> None:
     status = evolve(READY, report=Report(generation=1, needs_auth=True, error="401"))
-    assert str(ask("merge", status=status)).endswith("its server needs login: 401; log in and restart it")
+    if keys:
+        keys = {"command": None, "url": "https://example.com/mcp"} | keys
+    said = str(ask("merge", server=keys.get("name", "github"), status=status, **keys))
+    assert said.endswith(f"its server needs login: 401; {what_to_do}")
 
 
 def test_a_parked_server_that_is_retried_says_so() -> None:
@@ -317,7 +336,9 @@ def test_all_tools_are_explained_in_the_words_of_one() -> None:
     ],
 )
 def test_a_server_is_explained_with_a_count_of_its_tools(status: ServerStatus, keys: dict[str, Any], said: str) -> None:
-    snap = project(ConfigState(1, Config([evolve(ENTRY, **keys)])), {"github": status}, [], Budget(2))
+    snap = project(
+        ConfigState(1, Config([evolve(ENTRY, **keys)])), {keys.get("name", ENTRY.name): status}, [], Budget(2)
+    )
     found = why_server(snap, "github", 5.0)
     assert str(found) == f"server 'github' is {said}"
     assert found.phase == snap.model.servers[0].phase

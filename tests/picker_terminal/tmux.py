@@ -1,7 +1,8 @@
 """A real terminal to test in: tmux, on a socket of its own, driven by send-keys and read by capture-pane.
 
 Nothing sleeps to let something happen: `Terminal.until` looks at the screen again and again until it shows what is expected,
-under a deadline that only a failure reaches.
+under a deadline that only a failure reaches. The shell numbers its prompts, and `Terminal.run` counts what it typed: a prompt
+of before, still on the screen because the shell has not read the last command yet, is not taken for the one after it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pathlib import Path
 PATIENCE = float(os.environ.get("PLAYBILL_PATIENCE", "30"))
 """Seconds after which a screen that is still not as expected is a failure."""
 
-PROMPT = "shell-is-back$ "
+PROMPT = "shell-is-back-{}$"
+"""What stands before a command; with its number in it, from 1."""
 SHELL = "/bin/sh"
 
 
@@ -44,6 +46,7 @@ class Terminal:
         self, folder: Path, columns: int = 100, rows: int = 30, environ: Mapping[str, str] | None = None
     ) -> None:
         self._closed = False
+        self._typed = 0
         self.name = f"playbill-{uuid.uuid4().hex[:12]}"
         # Short, because a socket's path may have some hundred characters only.
         self._own = Path(tempfile.mkdtemp(prefix="pb-"))
@@ -52,7 +55,7 @@ class Terminal:
         settings.write_text("set -g status off\nset -g default-terminal screen-256color\nset -sg escape-time 0\n")
         # Not by the environment: a root's shell takes no prompt from there.
         start = self._own / "shrc"
-        start.write_text(f"PS1='{PROMPT}'\n")
+        start.write_text(f"PS1='{PROMPT.format('$((asked=asked+1))')} '\n")
         env = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -96,6 +99,7 @@ class Terminal:
         """
         self._tmux("send-keys", "-l", f"{shlex.join(command)} {tail}".strip())
         self.keys("Enter")
+        self._typed += 1
 
     def screen(self) -> str:
         """What is on the screen, without colours, without blanks at the ends of lines."""
@@ -135,7 +139,7 @@ class Terminal:
         Raises:
             AssertionError: it did not come to that; the screen as it is is in the message.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline, pause = time.monotonic() + PATIENCE, 0.02
         while True:
             shown = self.screen()
             missing = [each for each in expected if not (each(shown) if callable(each) else each in shown)]
@@ -143,18 +147,24 @@ class Terminal:
                 return shown
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited in vain for {missing or f'no {gone!r}'}; the screen is:\n{shown}")
-            time.sleep(0.02)
+            # A look is a process: of a program that takes seconds to load, hundreds of looks cost more than it does.
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.25)
 
     def until_shell(self) -> str:
-        """Wait until the shell has the terminal again and shows its prompt at the end; the screen then."""
-        return self.until(lambda shown: shown.rstrip().endswith(PROMPT.strip()) and not self.alternate())
+        """Wait until the shell has the terminal again after the last command that `run` typed; the screen then."""
+        return self.until(self.shell_is_back)
+
+    def shell_is_back(self, shown: str) -> bool:
+        """Whether the prompt after the last command that `run` typed ends this screen. It comes too when that was stopped."""
+        return shown.rstrip().endswith(PROMPT.format(self._typed + 1)) and not self.alternate()
 
     def code(self) -> int:
-        """The exit code of what the shell ran last."""
+        """The exit code of what `run` typed last, once the shell has the terminal again."""
+        self.until_shell()
         mark = uuid.uuid4().hex[:6]
         self.run("echo", mark, tail="code=$?=")
-        shown = self.until(lambda shown: re.search(rf"{mark} code=\d+=", shown) is not None)
-        found = re.search(rf"{mark} code=(\d+)=", shown)
+        found = re.search(rf"{mark} code=(\d+)=", self.until_shell())
         assert found is not None
         return int(found[1])
 

@@ -9,6 +9,10 @@ import pytest
 import trio
 from playbill.actors import ServerDied, ServerUnavailable
 from playbill.actors.testing import Fault, Script, ServerKit
+from playbill.actors.testing.delivery import FaultyConnection, FaultyServers
+from playbill.actors.testing.faults import FaultPlan
+from playbill.actors.testing.scripted import ScriptedConnection, ScriptedServers
+from playbill.actors.testing.wires import Noted
 from playbill.supervision.testing import Simulation, run_simulation
 
 
@@ -141,3 +145,21 @@ def test_what_makes_no_sense_is_refused_where_it_is_written(told: tuple[str, str
     with pytest.raises(ValueError, match=complaint):
         kit.fail(*told)
     assert kit.waiting == ()
+
+
+def test_a_call_that_is_watched_or_struck_keeps_its_meta() -> None:
+    given: list[Any] = []
+
+    class Inner(ScriptedConnection):
+        async def call_tool(self, bare: str, arguments: Any, progress: Any, *, meta: Any = None) -> Any:
+            given.append(meta)
+            return await super().call_tool(bare, arguments, progress, meta=meta)
+
+    async def main() -> None:
+        inner = Inner(Script(("find",)), 1, lambda _: None, lambda: None)
+        owner = FaultyServers(ScriptedServers(), FaultPlan(()))
+        for connection in (FaultyConnection(owner, "search", 1, inner), Noted(owner, "search", 1, inner)):
+            await connection.call_tool("find", {}, None, meta={"m": 1})
+
+    simulate(main)
+    assert given == [{"m": 1}, {"m": 1}]

@@ -1,7 +1,8 @@
 """Shared by the tests of what is told: an OpenTelemetry SDK in memory, and all records of our loggers.
 
 The provider is put in force for one test by assignment: the API lets a program do that once only. There is one tracer provider
-for all tests, as the ``mcp`` SDK keeps the first that it finds. The modules in `VIRTUAL` run in virtual time.
+for all tests; what the ``mcp`` SDK keeps is put back after each, or tests elsewhere would find its spans. The modules in
+`VIRTUAL` run in virtual time.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     seen = Watch()
     EXPORTER.clear()
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", PROVIDER)
+    monkeypatch.setattr("mcp.shared._otel._tracer", PROVIDER.get_tracer("mcp-python-sdk"))
     monkeypatch.setattr(metrics_api, "_METER_PROVIDER", seen.meters)
     logger = logging.getLogger("playbill")
     level = logger.level

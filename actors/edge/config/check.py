@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Literal
 
@@ -24,11 +24,12 @@ from .file import FileStore
 from .here import look_here
 from .jsonc_walk import Member, Path, locate, members, show_path
 from .keys import url_wrong
+from .oauth_keys import OAUTH_KEYS
 from .read import Document
 from .shape import lines_of, twice
 from .trust import unapprovable
 
-__all__ = ["UNTRUSTED", "Finding", "Severity", "check_file", "check_shadows"]
+__all__ = ["UNTRUSTED", "Asked", "Finding", "Severity", "check_file", "check_shadows"]
 
 UNTRUSTED = "untrusted \N{EM DASH} "
 """How a finding begins of an entry that nobody approved."""
@@ -79,12 +80,21 @@ class _At:
         return Finding(severity, self.file, line, column, show_path((*prefix, name, *path)), message, name)
 
 
-def check_file(store: FileStore, environ: Mapping[str, str] | None = None) -> list[Finding]:
+Asked = Callable[[ServerEntry], str | None]
+"""What else looks wrong with an entry that is to run, in one line; or None."""
+
+
+def _nothing(entry: ServerEntry) -> None:
+    """As `Asked`."""
+
+
+def check_file(store: FileStore, environ: Mapping[str, str] | None = None, more: Asked = _nothing) -> list[Finding]:
     """All there is to say about one file, in the order of its lines.
 
     Args:
         store: of the file.
         environ: our environment; None for that of the process.
+        more: see `Asked`.
     """
     file = str(store.path)
     try:
@@ -104,6 +114,8 @@ def check_file(store: FileStore, environ: Mapping[str, str] | None = None) -> li
         entry = document.config.get(each.key)
         if entry is not None:
             found += _entry(at, entry, read_entry(each.key, each.value), environ)
+            if entry.runnable and (said := more(entry)) is not None:
+                found.append(at("warning", (), said, at=each.start))
     return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
 
 
@@ -245,6 +257,7 @@ def _machine(at: _At, entry: ServerEntry, environ: Mapping[str, str] | None) -> 
 def _written(at: _At, entry: ServerEntry, shown: str) -> Path:
     """The path in the file of one that was shown."""
     paths: list[Path] = [("command",), ("cwd",), ("envFile",), ("headersHelper",)]
+    paths += [("oauth", key) for key in OAUTH_KEYS]
     paths += [("args", i) for i in range(len(entry.args))]
     paths += [(key, name) for key in ("env", "headers") for name in getattr(entry, key)]
     paths += [(alias,) for alias in _ALIASES["url"]]

@@ -20,6 +20,7 @@ from ...model.config import InputSpec, ServerEntry
 from ...model.nearest import nearest
 from .jsonc_walk import Path, Twice, show_path
 from .keys import ENTRY_KEYS, TOOL_KEYS, Problem, Written, kind_of, structure, url_wrong
+from .oauth_keys import oauth_json, read_oauth
 
 __all__ = [
     "EXCLUDES",
@@ -69,7 +70,7 @@ _SLIP = re.compile(r"^[A-Za-z]:[^\b\f\r\n\t]*[\b\f\r\n\t]|[\b\f]").search
 # Keys other hosts write that change nothing here: kept, and not worth a warning.
 _QUIET_WORDS = """alwaysAllow authProviderType autoApprove autoStart comment desc description dev displayName from_gallery
 fromGalleryId gallery
-icon iconPath id installSource isTrusted label logoUrl longRunning name note notes oauth provider providerUrl registryUrl
+icon iconPath id installSource isTrusted label logoUrl longRunning name note notes provider providerUrl registryUrl
 sandbox sandboxEnabled scope server_type source start_on_launch tags title trust version watchPaths"""
 _QUIET = frozenset(_QUIET_WORDS.split())
 
@@ -146,6 +147,8 @@ def _conflicts(raw: dict[str, Any], command: str | None) -> Iterable[Problem]:
         yield Problem(("headers",), "not read: a server with a command gets none")
     if command is not None and raw.get("headersHelper"):
         yield Problem(("headersHelper",), "not read: a server with a command gets no headers")
+    if command is not None and isinstance(raw.get("oauth"), dict):
+        yield Problem(("oauth",), "not read: a server with a command is not logged in to")
     first, *others = [key for key in _URLS if key in raw] or [""]
     for key in others:
         if raw[key] != raw[first]:
@@ -214,7 +217,17 @@ def read_entry(
         raw["tools"] = {key: each for key, each in tools.items() if each is not None}
         for key in tools.keys() - TOOL_KEYS:
             warnings.append(Problem(("tools", key), "unknown key" + _mean(nearest(key, TOOL_KEYS))))
+    login_key = (
+        "auth" if "oauth" not in raw and isinstance(raw.get("auth"), dict) and "CLIENT_ID" in raw["auth"] else "oauth"
+    )
     written, problems = structure(raw)
+    oauth, wrong_login, odd_login = read_oauth(raw.get(login_key), login_key)
+    problems += wrong_login
+    warnings += odd_login
+    if "auth" in raw and login_key != "auth":
+        warnings.append(
+            Problem(("auth",), "not read" + (": oauth is there too" if "oauth" in raw else " (write oauth)"))
+        )
     problems += _twice(value, ())
     unknown = dict(_unknown(raw))
     for key, meant in unknown.items():
@@ -264,6 +277,8 @@ def read_entry(
         url=url,
         headers=written.headers,
         headers_helper=written.headers_helper if url is not None else None,
+        oauth=oauth if url is not None else None,
+        protocol_version=written.protocol_version,
         disabled=written.disabled or not written.enabled or not written.is_active,
         include=_joined(lists),
         exclude=_joined((written.tools.exclude, written.disabled_tools, written.exclude_tools)) or (),
@@ -311,6 +326,8 @@ def entry_json(entry: ServerEntry) -> dict[str, Any]:
         "url": entry.url,
         "headers": dict(entry.headers) or None,
         "headersHelper": entry.headers_helper,
+        "oauth": oauth_json(entry),
+        "protocolVersion": entry.protocol_version,
         "disabled": entry.disabled or None,
         "timeout": None if entry.timeout is None else _time(entry.timeout),
         "connectTimeout": None if entry.connect_timeout is None else _time(entry.connect_timeout),

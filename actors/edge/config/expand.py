@@ -33,9 +33,11 @@ from attrs import define, field
 
 from ...model.config import InputSpec, ServerEntry
 from ...model.errors import PlaybillError
+from ...model.oauth import OAuth
 from .env_file import read_env_file
 from .jsonc_walk import show_path
 from .keys import unsendable
+from .oauth_expand import KeyUnread, expand_oauth
 
 __all__ = [
     "INHERITED",
@@ -151,6 +153,7 @@ class Expanded:
     Args:
         command, args, url, headers: expanded.
         headers_helper: a command that gives more headers, expanded; see `remote.helper`.
+        oauth: how it is logged in to, expanded.
         env: the whole environment of the process.
         cwd: an absolute folder: as written, else the config file's, else our own.
         secrets: values that must not be shown; for scrubbing.
@@ -169,6 +172,7 @@ class Expanded:
     taken: tuple[tuple[str, str], ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
     headers_helper: str | None = field(default=None, repr=False)
+    oauth: OAuth | None = None
 
 
 def workspace_folder(source: str | None) -> Path:
@@ -406,6 +410,13 @@ def expand(
     cwd = str(base if entry.cwd is None else base / texts.expand(entry.cwd, "cwd"))
     helper = None if entry.headers_helper is None else texts.expand(entry.headers_helper, "headersHelper")
     _refuse_unfit(helper or "", "", "headersHelper")
+    login = None
+    if entry.oauth is not None:
+        try:
+            login, secrets = expand_oauth(entry.oauth, texts.expand, base)
+        except KeyUnread as wrong:
+            raise ExpandError(wrong.file, "oauth.privateKey", str(wrong)) from None
+        texts.secrets |= secrets
     for path, text in _passed(command, args, own, cwd, url, headers):
         _refuse_unfit(text, "", path)
     return Expanded(
@@ -419,6 +430,7 @@ def expand(
         taken=tuple(taken),
         kept=tuple(texts.kept),
         headers_helper=helper,
+        oauth=login,
     )
 
 

@@ -10,17 +10,18 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, NewType
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NewType
 from urllib.parse import urlsplit
 
 from attrs import define, field, fields, frozen
-from cattrs import Converter
-from cattrs.errors import ClassValidationError
-from cattrs.gen import make_dict_structure_fn, override
 
 from ...model.nearest import nearest
+from ...model.protocol import version_wrong
 from .jsonc_walk import Path
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 __all__ = [
     "ENTRY_KEYS",
@@ -219,6 +220,7 @@ def _seconds(value: Any) -> float:
 Command = NewType("Command", str)
 Headers = NewType("Headers", dict[str, str])
 Transport = NewType("Transport", str)
+ProtocolVersion = NewType("ProtocolVersion", str)
 
 
 def _transport(value: Any) -> str:
@@ -230,6 +232,13 @@ def _transport(value: Any) -> str:
             f"expected stdio, http or sse, found {text!r}" + (f" (did you mean {_TYPES[near]!r}?)" if near else "")
         )
     return known
+
+
+def _protocol_version(value: Any) -> str:
+    text = _string(value)
+    if (wrong := version_wrong(text)) is not None:
+        raise _Wrong(wrong)
+    return text
 
 
 @define(kw_only=True)
@@ -255,6 +264,9 @@ class Written:
     http_url: str | None = None
     headers: Headers = field(factory=lambda: Headers({}))
     headers_helper: str | None = None
+    oauth: Any = None
+    auth: Any = None
+    protocol_version: ProtocolVersion | None = None
     disabled: bool = False
     enabled: bool = True
     is_active: bool = True
@@ -273,6 +285,7 @@ _RENAMED = {
     "server_url": "serverUrl",
     "http_url": "httpUrl",
     "headers_helper": "headersHelper",
+    "protocol_version": "protocolVersion",
     "is_active": "isActive",
     "connect_timeout": "connectTimeout",
     "disabled_tools": "disabledTools",
@@ -288,7 +301,11 @@ def _call(hook: Callable[[Any], Any], value: Any, _: Any) -> Any:
     return hook(value)
 
 
+@cache  # made when an entry is first read: who opens a host of values reads none
 def _converter(detailed: bool) -> Converter:
+    from cattrs import Converter
+    from cattrs.gen import make_dict_structure_fn, override
+
     converter = Converter(detailed_validation=detailed)
     plain: list[tuple[Any, Callable[[Any], Any]]] = [(str, _string), (bool, _bool), (float, _number)]
     for kind, hook in plain:
@@ -297,6 +314,7 @@ def _converter(detailed: bool) -> Converter:
         (Seconds, _seconds),
         (Command, _command),
         (Transport, _transport),
+        (ProtocolVersion, _protocol_version),
         (tuple[str, ...], _strings),
         (dict[str, str], _mapping),
         (Headers, _headers),
@@ -310,11 +328,9 @@ def _converter(detailed: bool) -> Converter:
     return converter
 
 
-_fast = _converter(False)
-_detailed = _converter(True)
-
-
 def _leaves(error: BaseException, path: Path) -> Iterable[Problem]:
+    from cattrs.errors import ClassValidationError
+
     if isinstance(error, ClassValidationError):
         with_notes, _ = error.group_exceptions()
         for each, note in with_notes:
@@ -332,13 +348,15 @@ def structure(raw: dict[str, Any]) -> tuple[Written, list[Problem]]:
     Returns:
         What is right, and what is wrong with the rest.
     """
+    from cattrs.errors import ClassValidationError
+
     try:
-        return _fast.structure(raw, Written), []
+        return _converter(False).structure(raw, Written), []
     except _Wrong:
         pass
     try:
-        return _detailed.structure(raw, Written), []
+        return _converter(True).structure(raw, Written), []
     except ClassValidationError as error:
         problems = list(_leaves(error, ()))
     bad = {problem.path[0] for problem in problems}
-    return _fast.structure({key: value for key, value in raw.items() if key not in bad}, Written), problems
+    return _converter(False).structure({key: value for key, value in raw.items() if key not in bad}, Written), problems

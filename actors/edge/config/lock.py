@@ -22,8 +22,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 __all__ = ["LockFailed", "LockHeld", "locked"]
 
 _LOOK = 0.005
@@ -63,6 +61,8 @@ def locked(target: Path, timeout: float) -> Iterator[None]:
         LockHeld: it is held for longer.
         LockFailed: it cannot be taken.
     """
+    from filelock import FileLock, Timeout  # who writes nothing does without it
+
     path = target.with_name(target.name + ".lock")
     # Whoever may write the folder may lock the file, whatever the maker's umask.
     lock = FileLock(path, thread_local=False, mode=0o666)

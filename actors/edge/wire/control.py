@@ -24,14 +24,20 @@ class Control:
 
     async def send(self, data: bytes) -> None:
         """Send all of it, or as much as is wanted: who has ended may have said why."""
+        while data := self.push(data):
+            await trio.lowlevel.wait_writable(self._end)
+        await trio.lowlevel.checkpoint()
+
+    def push(self, data: bytes) -> bytes:
+        """Send what can be sent at once; returns the rest, if it is wanted."""
         while data:
             try:
                 data = data[self._end.send(data) :]
             except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._end)
-            except OSError:
                 break
-        await trio.lowlevel.checkpoint()
+            except OSError:
+                return b""
+        return data
 
     async def line(self) -> str:
         """The next line, without its end; empty at the end of the socket, which is closed then."""

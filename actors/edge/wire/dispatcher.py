@@ -5,10 +5,7 @@ Theory of operation. A `ClientSession` above knows MCP; this knows JSON-RPC 2.0,
 * the reader takes bytes, splits lines, parses, and settles: a response wakes exactly the caller that waits for it. A caller
   waits on a one-shot cell, not on a stream, so a round trip costs two task steps.
 * the writer joins all that was queued since it last ran into one write. A lone caller writes by itself, without it.
-* the notifier hands notifications to the session one after the other, in the order received. A storm of them costs no tasks:
-  the queue is bounded and drops its oldest.
-
-An inbound request (a ping) gets a task of its own, up to a limit.
+* the notifier hands notifications to the session (`hearing`).
 
     a request is   queued    cancelling it takes it back (`outbox`), and the server never hears of it
                    written   cancelling it sends ``notifications/cancelled`` (unless it may not be cancelled)
@@ -25,9 +22,8 @@ result; a response that cannot be read fails its call instead of leaving it to i
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import trio
 from mcp.shared.dispatcher import (
@@ -37,39 +33,33 @@ from mcp.shared.dispatcher import (
     OnRequest,
     as_request_id,
     coerce_request_id,
-    run_notify_intercept,
 )
 from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import (
-    cancelled_request_id_from_params,
-    handler_exception_to_error_data,
-    progress_token_from_params,
-)
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 
+from ...ports import Expired, Expiry
 from ...telemetry.names import REQUEST_ID
 from ...telemetry.notes import current
+from .hearing import Hearing
 from .inbound import InboundContext
 from .lines import DEFAULT_MAX_LINE, LineSplitter
 from .outbox import MAX_OUTBOX, Outbox
-from .rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite, meant_for
+from .rpc import CLOSED, LATE, LOG, Call, ConnectionClosed, decode, encode, error_data, meant_for
 
 __all__ = ["PipeDispatcher"]
 
 MAX_INBOUND = 256
 """Requests of the server handled at a time; those beyond are refused."""
 
-MAX_NOTICES = 1024
-"""Notifications waiting for the session; beyond, the oldest is dropped."""
+_NO_OPTIONS: CallOptions = {}
 
 _CHUNK = 64 * 1024
 _LINES_A_STEP = 128
-_LIST_CHANGED = "notifications/tools/list_changed"
 
 
-class PipeDispatcher:
+class PipeDispatcher(Hearing):
     """An ``mcp`` `Dispatcher` over a pipe to and a pipe from a server.
 
     Args:
@@ -85,7 +75,6 @@ class PipeDispatcher:
         failed: set when the connection is of no use any more; `failed_on` is then the pipe that the server closed.
         closed: set by `shut`: everything pending is settled.
         garbage, overlong, dropped: how many lines were no messages, too long, or notifications nobody had time for.
-        last_garbage: the last line that was no message (its beginning), or empty.
     """
 
     def __init__(
@@ -98,26 +87,24 @@ class PipeDispatcher:
         max_line: int = DEFAULT_MAX_LINE,
         max_outbox: int = MAX_OUTBOX,
     ) -> None:
-        self.on_list_changed = on_list_changed
-        self._forward = forward
+        super().__init__(InboundContext, MAX_INBOUND, on_list_changed, forward=forward)
         self.failed = trio.Event()
         self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()
-        self.garbage = self.overlong = self.dropped = 0
-        self.last_garbage = ""
+        self.garbage = self.overlong = 0
+        self._last_garbage = b""
         self._receive = receive
         self._splitter = LineSplitter(max_line, self._on_overlong)
         self._max_line = max_line
         self._max_outbox = max_outbox
         self._next_id = 0
         self._pending: dict[Any, Call] = {}
-        self._inbound: dict[Any, InboundContext] = {}
         self._outbox = Outbox(send, max_outbox, self.failed.set)
-        self._notices: deque[tuple[str, dict[str, Any] | None]] = deque()
-        self._noticed = trio.lowlevel.ParkingLot()
-        self._on_request: OnRequest | None = None
-        self._intercept: OnNotifyIntercept | None = None
-        self._nursery: trio.Nursery | None = None
+
+    @property
+    def last_garbage(self) -> str:
+        """The last line that was no message (its beginning), or empty."""
+        return self._last_garbage.decode("utf-8", "replace").strip()
 
     @property
     def written(self) -> int:
@@ -145,19 +132,40 @@ class PipeDispatcher:
             ValueError: the ``request_id`` is in flight, or the parameters cannot be written as JSON.
             RuntimeError: `run` was never started.
         """
+        await self._refuse_when_failed()
+        opts = opts or {}
+        call, timeout = Call(opts.get("on_progress")), opts.get("timeout")
+        if timeout is None:
+            return await self._request(method, params, opts, call)
+        with trio.move_on_after(timeout):
+            return await self._request(method, params, opts, call)
+        raise MCPError(code=REQUEST_TIMEOUT, message=f"Request {method!r} timed out")
+
+    async def send_directly(self, method: str, params: Mapping[str, Any], expiry: Expiry) -> dict[str, Any]:
+        """As `send_raw_request`, by a deadline that is no scope; the server's progress extends it.
+
+        Args:
+            method, params: as in JSON-RPC.
+            expiry: the deadline; it is not waited in, but for room in a full queue.
+
+        Raises:
+            Expired: it is past; the server was told.
+            ConnectionClosed, MCPError, ValueError, RuntimeError: as there.
+        """
+        await self._refuse_when_failed()
+        call = Call(None, expiry.progressed if expiry.listens else None)
+        if self._outbox.size >= self._max_outbox:
+            return cast("dict[str, Any]", await expiry.within(lambda: self._request(method, params, _NO_OPTIONS, call)))
+        expiry.settle = call.expire
+        return await self._request(method, params, _NO_OPTIONS, call)
+
+    async def _refuse_when_failed(self) -> None:
         if self._nursery is None and not self.closed.is_set():
-            raise RuntimeError("send_raw_request before run()")
+            raise RuntimeError("a request before run()")
         await trio.lowlevel.checkpoint_if_cancelled()
         if self.failed.is_set():
             await trio.lowlevel.checkpoint()
             raise ConnectionClosed
-        opts = opts or {}
-        timeout = opts.get("timeout")
-        if timeout is None:
-            return await self._request(method, params, opts)
-        with trio.move_on_after(timeout):
-            return await self._request(method, params, opts)
-        raise MCPError(code=REQUEST_TIMEOUT, message=f"Request {method!r} timed out")
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Send a notification; waits only for room in the queue. Dropped when the connection is lost."""
@@ -208,13 +216,14 @@ class PipeDispatcher:
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _request(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions) -> dict[str, Any]:
+    async def _request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions, call: Call
+    ) -> dict[str, Any]:
         wire_id, key = self._identify(opts)
         if (note := current()) is not None:
             note.put(REQUEST_ID, str(wire_id))
-        call = Call(opts.get("on_progress"))
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": wire_id, "method": method}
-        if params := self._with_meta(params, None if call.on_progress is None else wire_id):
+        if params := self._with_meta(params, wire_id if call.on_progress or call.heard else None):
             message["params"] = params
         line = encode(message)
         self._pending[key] = call
@@ -223,9 +232,12 @@ class PipeDispatcher:
             await self._outbox.have_room()
             ticket = self._outbox.post(line, alone=len(self._pending) == 1)
             outcome = await call.wait()
-        except trio.Cancelled:
-            unanswered = ticket is not None and call.outcome is None and not self._outbox.take_back(ticket)
-            if unanswered and opts.get("cancel_on_abandon", True):
+            if outcome is LATE:
+                raise Expired
+        except (trio.Cancelled, Expired):
+            unanswered = call.outcome is None or call.outcome is LATE
+            written = unanswered and ticket is not None and not self._outbox.take_back(ticket)
+            if written and opts.get("cancel_on_abandon", True):
                 reason = "the caller gave up"
                 cancel = {"requestId": wire_id, "reason": reason}
                 self._outbox.post(encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}))
@@ -279,7 +291,11 @@ class PipeDispatcher:
             if data is not None:
                 if not data:
                     return
-                for number, line in enumerate(self._splitter.feed(data), 1):
+                noise = self._splitter.noise(data)
+                if noise is not None:
+                    self.garbage += noise[0]
+                    self._last_garbage = noise[1][:200] or self._last_garbage
+                for number, line in enumerate(self._splitter.feed(data) if noise is None else (), 1):
                     self._on_line(line)
                     if number % _LINES_A_STEP == 0:
                         await trio.lowlevel.checkpoint()
@@ -293,12 +309,16 @@ class PipeDispatcher:
 
     def _on_line(self, line: bytes) -> None:
         """Take one line, whatever it is: nothing in it ends the reader."""
+        # No object is no message, whatever else it is: most of what servers print by mistake, sometimes megabytes a second.
+        if not line.startswith(b"{") and not line.lstrip().startswith(b"{"):
+            if line.strip():
+                self._on_garbage(line)
+            return
         try:
             message = decode(line)
         except ValueError as error:
-            if line.strip():
-                self._on_garbage(line)
-                self._settle_unreadable(line, f"its response is not valid JSON ({error})")
+            self._on_garbage(line)
+            self._settle_unreadable(line, f"its response is not valid JSON ({error})")
             return
         try:
             self._on_message(message, line)
@@ -340,49 +360,9 @@ class PipeDispatcher:
                 ErrorData(code=INTERNAL_ERROR, message=f"invalid response: its result is {what}, not an object")
             )
 
-    def _on_notification(self, method: str, params: dict[str, Any] | None) -> None:
-        if method == "notifications/progress":
-            self._on_progress(params or {})
-        elif method == "notifications/cancelled":
-            cancelled = cancelled_request_id_from_params(params)
-            if cancelled is not None and (inbound := self._inbound.get(coerce_request_id(cancelled))) is not None:
-                inbound.cancel()
-        if run_notify_intercept(self._intercept, method, params):
-            return
-        if method == _LIST_CHANGED and self.on_list_changed is not None:
-            self.on_list_changed()
-            return
-        if not self._forward:
-            return
-        if len(self._notices) >= MAX_NOTICES:
-            self._notices.popleft()
-            self.dropped += 1
-        self._notices.append((method, params))
-        self._noticed.unpark()
-
-    def _on_progress(self, params: dict[str, Any]) -> None:
-        token = as_request_id(params.get("progressToken"))
-        call = None if token is None else self._pending.get(coerce_request_id(token))
-        progress = finite(params.get("progress"))
-        if call is not None and progress is not None:
-            message = params.get("message")
-            call.tell(progress, finite(params.get("total")), message if isinstance(message, str) else None)
-
-    async def _notify_loop(self, on_notify: OnNotify) -> None:
-        while True:
-            if not self._notices:
-                await self._noticed.park()
-                continue
-            method, params = self._notices.popleft()
-            try:
-                await on_notify(InboundContext(self, None, None), method, params)
-            except Exception:
-                LOG.exception("the handler of notification %r raised", method)
-            await trio.lowlevel.checkpoint()
-
     def _on_garbage(self, line: bytes) -> None:
         self.garbage += 1
-        self.last_garbage = line[:200].decode("utf-8", "replace").strip()
+        self._last_garbage = line[:200]
 
     def _on_overlong(self, head: bytes) -> None:
         self.overlong += 1
@@ -394,46 +374,17 @@ class PipeDispatcher:
         if call is not None:
             call.settle(ErrorData(code=INTERNAL_ERROR, message=f"invalid response: {why}"))
 
-    # ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────
+    # ── for `Hearing` ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _on_inbound(self, request_id: Any, method: str, params: dict[str, Any] | None) -> None:
-        if len(self._inbound) >= MAX_INBOUND or self._outbox.size >= self._max_outbox:
-            if (
-                self._outbox.size < 2 * self._max_outbox
-            ):  # it neither reads nor stops asking: nothing more is owed to it
-                self._answer(request_id, "error", {"code": INTERNAL_ERROR, "message": "too many requests at once"})
-            return
-        context = InboundContext(self, request_id, progress_token_from_params(params))
-        self._inbound[coerce_request_id(request_id)] = context
-        assert self._nursery is not None
-        self._nursery.start_soon(self._handle, context, method, params)
+    def _call_of(self, key: Any) -> Call | None:
+        return self._pending.get(key)
 
-    async def _handle(self, context: InboundContext, method: str, params: dict[str, Any] | None) -> None:
-        assert self._on_request is not None
-        kind = "error"
-        answer: Any
-        with context.scope:
-            try:
-                answer = await self._on_request(context, method, params)
-                kind = "result"
-            except Exception as error:
-                data = handler_exception_to_error_data(error)
-                if data is None:
-                    LOG.exception("the handler of request %r raised", method)
-                    data = ErrorData(code=0, message=str(error))
-                answer = data.model_dump(mode="json", exclude_none=True)
-            finally:
-                context.close()
-                key = coerce_request_id(context.request_id)
-                if self._inbound.get(key) is context:
-                    del self._inbound[key]
-            if not context.cancelled:
-                self._answer(context.request_id, kind, answer)
+    def _post(self, body: bytes) -> None:
+        self._outbox.post(body)
 
-    def _answer(self, request_id: Any, kind: str, answer: Any) -> None:
-        try:
-            line = encode({"jsonrpc": "2.0", "id": request_id, kind: answer})
-        except ValueError as error:
-            failure = {"code": INTERNAL_ERROR, "message": str(error)}
-            line = encode({"jsonrpc": "2.0", "id": request_id, "error": failure})
-        self._outbox.post(line)
+    def _is_full(self) -> bool:
+        return self._outbox.size >= self._max_outbox
+
+    def _takes_requests(self) -> bool:
+        # One that neither reads nor stops asking is owed nothing more.
+        return self._outbox.size < 2 * self._max_outbox

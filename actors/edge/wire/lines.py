@@ -7,6 +7,7 @@ kept: it is skipped up to its newline, reported once, and the lines after it are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 __all__ = ["DEFAULT_MAX_LINE", "HEAD_KEPT", "LineSplitter"]
@@ -16,6 +17,13 @@ DEFAULT_MAX_LINE = 64 * 1024 * 1024
 
 HEAD_KEPT = 256
 """Bytes of a skipped line that are kept for its report."""
+
+
+_BLANK_HEAD = re.compile(rb"\n\s")
+
+_OBJECT = re.compile(rb"^[ \t\r\f\v]*\{", re.MULTILINE)
+
+_NOT_BLANK = re.compile(rb"\S[^\n]*")
 
 
 class LineSplitter:
@@ -59,6 +67,35 @@ class LineSplitter:
         self._extend(last)
         return lines
 
+    def noise(self, data: bytes) -> tuple[int, bytes] | None:
+        """Take the next bytes at one look, if no line that ends in them can be a message: none is an object.
+
+        What servers print by mistake may be megabytes a second; a line of it is not worth a step of its own.
+
+        Args:
+            data: one or more bytes.
+
+        Returns:
+            How many lines that are not blank ended, and the last of them (or its beginning). None: nothing was taken, and the
+            bytes are to be fed.
+        """
+        first = data.find(b"\n")
+        if self._skipping or first < 0:
+            return None
+        begun = bytes(self._partial[:HEAD_KEPT])
+        if begun and (not (head := begun.lstrip()) or head.startswith(b"{")):
+            return None
+        start, end = first + 1 if begun else 0, data.rindex(b"\n") + 1
+        if len(self._partial) + len(data) > self._max_line:
+            return None
+        if b"{" in data and _OBJECT.search(data, start) is not None:
+            return None
+        count, last = _count(data, start, end)
+        if begun:
+            count, last = count + 1, last or begun + data[:first]
+        self._partial = bytearray(data[end:])
+        return count, last
+
     @property
     def partial(self) -> bytes:
         """The bytes after the last newline: at the end of the stream, a line that was never finished."""
@@ -82,3 +119,15 @@ class LineSplitter:
     def _report(self, head: bytes) -> None:
         if self._on_overlong is not None:
             self._on_overlong(head)
+
+
+def _count(data: bytes, start: int, end: int) -> tuple[int, bytes]:
+    """How many lines between two places are not blank, and the last of them, or empty."""
+    if start == end:
+        return 0, b""
+    if data[start : start + 1].isspace() or _BLANK_HEAD.search(data, start, end) is not None:
+        found = _NOT_BLANK.findall(data, start, end)
+        return len(found), found[-1] if found else b""
+    # None of them begins with a blank, so none is blank: several times as fast.
+    last = max(start, data.rfind(b"\n", start, end - 1) + 1)
+    return data.count(b"\n", start, end), data[last : end - 1]

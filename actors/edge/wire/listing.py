@@ -19,7 +19,8 @@ as well, a slice at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +32,19 @@ from mcp_types import ListToolsResult, PaginatedRequestParams
 from mcp_types import methods as sdk_methods
 from pydantic import ValidationError
 
+from ...model.amount import amount
 from ...model.status import ToolDef
-from ...ports import Listing
+from ...ports import Expiry, Listing
 from ...telemetry.calls import server_request
 from ...telemetry.log import about, whom
+from .asked import check_size, told_question
 from .noted import refused
-from .wire import one_line
+from .wire import explain_validation, one_line
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
-__all__ = ["MAX_PAGES", "MAX_PROBLEMS", "MAX_TOOLS", "SLICE", "Tap", "explain_validation", "list_all"]
+__all__ = ["MAX_PAGES", "MAX_PROBLEMS", "MAX_TOOLS", "SLICE", "Tap", "explain_validation", "list_all", "raw_pages"]
 
 MAX_PAGES = 1000
 """Pages asked for before a list is taken for endless."""
@@ -50,11 +53,19 @@ MAX_PAGES = 1000
 MAX_TOOLS = 10_000
 """Tools looked at of one server; those beyond are left out."""
 
+MAX_CHARS = 64_000_000
+"""Characters of all tools of a list together; those beyond are left out, or pages without end would take all memory."""
+
 MAX_PROBLEMS = 100
 """Problem lines of one list; of those beyond only the number is said."""
 
-_NOTED = frozenset({"initialize", "server/discover", "tools/list"})
-"""Requests of our own that are told as spans; a call is noted where it is made, and a ping is nothing to tell."""
+_NOTED = frozenset(
+    {
+        *("initialize", "server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"),
+        *("resources/read", "prompts/get", "completion/complete"),
+    }
+)
+"""Requests that are told as spans; a call of a tool is noted where it is made, and a ping is nothing to tell."""
 
 SLICE = 100
 """Tools validated, converted and judged at a time, before others may run."""
@@ -66,7 +77,7 @@ class _Page:
 
     Args:
         version: of the protocol.
-        room: how many of its tools are looked at.
+        room, chars: how many of its tools are looked at, and of how many characters.
         tools: of the slice that was handed on last: what is kept of it.
         problems: what was wrong with that slice, or with the page.
         names: of the tools of all its slices.
@@ -75,10 +86,12 @@ class _Page:
         rest: its tools that were not handed on yet.
         handed_on: how many were.
         cut: whether it had more tools than room.
+        too_large: whether they have more characters than that.
     """
 
     version: str
     room: int = MAX_TOOLS
+    chars: int = MAX_CHARS
     tools: list[dict[str, Any]] = field(factory=list)
     problems: list[str] = field(factory=list)
     names: set[str] = field(factory=set)
@@ -87,36 +100,93 @@ class _Page:
     rest: list[Any] = field(factory=list)
     handed_on: int = 0
     cut: bool = False
+    too_large: bool = False
+
+
+_raw: ContextVar[list[dict[str, Any]] | None] = ContextVar("raw pages this task waits for", default=None)
+
+_SHELVES = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
+
+
+@contextmanager
+def raw_pages() -> Iterator[list[dict[str, Any]]]:
+    """Inside, this task's pages of resources, templates and prompts come here as they are; the session gets empty ones."""
+    pages: list[dict[str, Any]] = []
+    token = _raw.set(pages)
+    try:
+        yield pages
+    finally:
+        _raw.reset(token)
 
 
 _awaited: ContextVar[_Page | None] = ContextVar("the page this task waits for", default=None)
 
 
+Heard = Callable[[str, "Mapping[str, Any] | None"], bool]
+"""Takes a notification, and says whether it did; never waits."""
+
+
+def _nobody_hears(method: str, params: Mapping[str, Any] | None) -> bool:
+    return False
+
+
+def _questions_in(raw: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """What an answer asks for (2026-07-28); nothing is known of it yet."""
+    asked = raw.get("inputRequests")
+    return [each for each in asked.values() if isinstance(each, dict)] if isinstance(asked, dict) else ()
+
+
 class Tap:
     """A dispatcher around another one: it sifts the pages of `list_all`, and tells when the inner one has ended.
+
+    It also refuses what a server asks at too great a length, before it is validated, and lets notifications be heard in the
+    order in which they come and without a task for each.
 
     Args:
         inner: does the work.
         on_ended: called once, when ``run`` of the inner one is over.
+        heard: called with each notification, never waiting; one that it takes goes no further.
         noted: called within a request that is noted, to say over which wire it goes.
+        offers: the version that ``initialize`` offers, or None for the newest that it can.
+
+    Attributes:
+        stamp: what the session puts into the ``_meta`` of each request, once it has made one after the handshake; else None.
     """
 
     def __init__(
-        self, inner: Dispatcher[Any], on_ended: Callable[[], None], noted: Callable[[], None] = lambda: None
+        self,
+        inner: Dispatcher[Any],
+        on_ended: Callable[[], None],
+        heard: Heard = _nobody_hears,
+        noted: Callable[[], None] = lambda: None,
+        offers: str | None = None,
     ) -> None:
         self._inner = inner
+        self._directly = getattr(inner, "send_directly", None)
+        self._offers = offers
         self._on_ended = on_ended
+        self._heard = heard
         self._noted = noted
         self._whom = whom()
+        self.stamp: dict[str, Any] | None = None
         self.notify = inner.notify
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
         """As the inner one's; a page of tools that `list_all` waits for comes out sifted, and in slices."""
+        if method == "initialize" and self._offers is not None:
+            params = {**(params or {}), "protocolVersion": self._offers}
         page = _awaited.get() if method == "tools/list" else None
+        if method == "tools/list" and self.stamp is None:
+            self.stamp = dict((params or {}).get("_meta") or {})
         if page is None:
-            return await self._send(method, params, opts)
+            raw = await self._send(method, params, opts)
+            if (pages := _raw.get()) is not None and method in _SHELVES:
+                pages.append(raw)
+                return {_SHELVES[method]: [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            self._judge_questions(raw)
+            return raw
         if page.frame is None:
             raw = await self._send(method, params, opts)
             if not isinstance(raw.get("tools"), list):
@@ -126,11 +196,30 @@ class Tap:
             await trio.lowlevel.checkpoint()
         return _sift(page, page.frame)
 
+    @property
+    def direct(self) -> bool:
+        """Whether `send_directly` is to be had."""
+        return self.stamp is not None and self._directly is not None
+
+    async def send_directly(self, method: str, params: Mapping[str, Any], expiry: Expiry) -> dict[str, Any]:
+        """As `PipeDispatcher.send_directly`, which the inner one must be; what is asked for in an answer is judged."""
+        assert self._directly is not None
+        raw: dict[str, Any] = await self._directly(method, params, expiry)
+        if "inputRequests" in raw:
+            self._judge_questions(raw)
+        return raw
+
+    def _judge_questions(self, raw: Mapping[str, Any]) -> None:
+        for question in _questions_in(raw):
+            with about(self._whom):
+                told_question(str(question.get("method")))
+            check_size(str(question.get("method")), question.get("params"))
+
     async def _send(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None) -> dict[str, Any]:
         with about(self._whom):  # the caller's task may be anybody's
             if method not in _NOTED:
                 return await self._inner.send_raw_request(method, params, opts)
-            with server_request(method, None if self._whom is None else self._whom.server):
+            with server_request(method, None if self._whom is None else self._whom.server, params):
                 self._noted()
                 try:
                     return await self._inner.send_raw_request(method, params, opts)
@@ -147,8 +236,18 @@ class Tap:
         task_status: Any = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """As the inner one's."""
+
+        async def on_question(context: Any, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+            told_question(method)
+            check_size(method, params)
+            return await on_request(context, method, params)
+
+        def intercept(method: str, params: Mapping[str, Any] | None) -> bool:
+            taken = on_notify_intercept is not None and on_notify_intercept(method, params)
+            return taken or self._heard(method, params)
+
         try:
-            await self._inner.run(on_request, on_notify, on_notify_intercept, task_status=task_status)
+            await self._inner.run(on_question, on_notify, intercept, task_status=task_status)
         finally:
             self._on_ended()
 
@@ -173,13 +272,16 @@ async def list_all(session: ClientSession, known: Iterable[ToolDef] = ()) -> Lis
     stopped: str | None = None
     cursors: set[str] = set()
     cursor: str | None = None
-    room = MAX_TOOLS
+    room, chars = MAX_TOOLS, MAX_CHARS
     for number in range(1, MAX_PAGES + 1):
-        page = _Page(session.protocol_version or "2025-11-25", room)
+        page = _Page(session.protocol_version or "2025-11-25", room, chars)
         before = len(tools)
         await _take_page(session, cursor, page, tools, old, problems)
-        room -= page.handed_on
+        room, chars = room - page.handed_on, page.chars
         cursor = page.cursor
+        if page.too_large:
+            stopped = f"the tools have more than {MAX_CHARS} characters; those beyond are left out"
+            break
         if page.cut or (cursor and not room):
             stopped = f"the tool list has more than {MAX_TOOLS} tools; those beyond are left out"
             break
@@ -263,6 +365,8 @@ def _tool_def(raw: dict[str, Any]) -> ToolDef:
         input_schema={} if schema is None else schema,  # none is one that says nothing
         output_schema=raw.get("outputSchema"),
         annotations=raw.get("annotations"),
+        icons=raw.get("icons"),
+        meta=raw["_meta"] if isinstance(raw.get("_meta"), dict) else None,
     )
 
 
@@ -270,6 +374,11 @@ def _frame(raw: dict[str, Any], page: _Page) -> dict[str, Any]:
     """A raw page without its tools, which go to ``page.rest``; mended where it would make the whole of it invalid."""
     listed = raw["tools"]
     page.rest, page.cut = listed[: page.room], len(listed) > page.room
+    for position, tool in enumerate(page.rest):
+        page.chars -= amount(tool)
+        if page.chars < 0:
+            page.rest, page.too_large = page.rest[:position], True
+            break
     frame = {**raw, "tools": []}
     cursor = raw.get("nextCursor")
     if cursor is not None and not isinstance(cursor, str):
@@ -343,10 +452,3 @@ def _complaint(raw: dict[str, Any], version: str) -> str | None:
     except (ValueError, RecursionError):  # a serializer's limit on depth
         return _TOO_DEEP
     return None
-
-
-def explain_validation(error: ValidationError) -> str:
-    """The first complaint of a validation, in one line: where, and what."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return one_line(f"{where}: {first['msg']}" if where else first["msg"], 200)

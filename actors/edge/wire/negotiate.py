@@ -4,6 +4,7 @@
     –         discover, 1.5 s      a modern version in common: modern. An error, nonsense or silence: initialize
     modern    discover, 6 s        the same
     legacy    initialize           legacy
+    chosen    initialize           legacy, whatever a refusal says
     any       initialize refused   by -32022, or while discover was answered after all: modern, with the late answer, or with a
                                    second discover at a version the refusal names
 
@@ -27,7 +28,7 @@ from ...ports import Era
 from .remote.failures import HttpFailed
 from .rpc import ConnectionClosed
 
-__all__ = ["PROBE_SECONDS", "ProbeLost", "negotiate"]
+__all__ = ["PROBE_SECONDS", "ProbeLost", "negotiate", "shake_hands"]
 
 PROBE_SECONDS = 1.5
 """How long an unknown server may be silent on the probe."""
@@ -105,6 +106,16 @@ async def negotiate(session: ClientSession, known: Era | None, seconds: float = 
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+async def shake_hands(session: ClientSession) -> Era:
+    """Shake hands in the way of before 2026-07-28 and in no other, as an entry may ask for.
+
+    Raises:
+        MCPError, ValidationError, RuntimeError: as `negotiate`.
+    """
+    await session.initialize()
+    return "legacy"
 
 
 async def _conclude(session: ClientSession, probe: _Probe) -> Era:

@@ -6,18 +6,20 @@ import json
 import math
 import re
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import trio
 from mcp.shared.dispatcher import ProgressFnT, coerce_request_id
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from pydantic_core import from_json, to_json
 
 from ...telemetry.log import Log
 
 __all__ = [
     "CLOSED",
+    "LATE",
     "LOG",
     "MAX_PROGRESS",
     "MAX_PROGRESS_BUSY",
@@ -40,6 +42,9 @@ MAX_PROGRESS_BUSY = 16
 
 CLOSED = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
 """The outcome of what was pending when the connection ended; told from a server's own error by its identity."""
+
+LATE = ErrorData(code=REQUEST_TIMEOUT, message="Request timed out")
+"""The outcome of what has waited until its deadline; told by its identity."""
 
 _RESPONSE_HEAD = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*,\s*"[re]'
@@ -64,21 +69,29 @@ class Call:
 
     Args:
         on_progress: run in the waiting task for each item given to `tell`, or None.
+        heard: called in the same step for each of them, never waiting, or None.
     """
 
-    __slots__ = ("_busy", "_progress", "on_progress", "outcome", "task")
+    __slots__ = ("_busy", "_progress", "heard", "on_progress", "outcome", "task")
 
-    def __init__(self, on_progress: ProgressFnT | None) -> None:
+    def __init__(self, on_progress: ProgressFnT | None, heard: Callable[[], None] | None = None) -> None:
         self.task: trio.lowlevel.Task | None = None
         self.outcome: dict[str, Any] | ErrorData | None = None
         self.on_progress = on_progress
-        self._progress: deque[tuple[float, float | None, str | None]] = deque(maxlen=MAX_PROGRESS)
+        self.heard = heard
+        self._progress: deque[tuple[float, float | None, str | None]] | None = None
         self._busy = False
 
     def tell(self, progress: float, total: float | None, message: str | None) -> None:
         """Have the callback run with this; in vain once there is an outcome, which no flood may hold up. Never waits."""
-        if self.on_progress is None or self.outcome is not None:
+        if self.outcome is not None:
             return
+        if self.heard is not None:
+            self.heard()
+        if self.on_progress is None:
+            return
+        if self._progress is None:
+            self._progress = deque(maxlen=MAX_PROGRESS)
         while self._busy and len(self._progress) >= MAX_PROGRESS_BUSY:
             self._progress.popleft()
         self._progress.append((progress, total, message))
@@ -89,6 +102,10 @@ class Call:
         if self.outcome is None:
             self.outcome = outcome
             self.wake()
+
+    def expire(self) -> None:
+        """Its deadline is past."""
+        self.settle(LATE)
 
     def wake(self) -> None:
         """Have the waiting task look again: there is an outcome, or progress."""
@@ -131,7 +148,8 @@ def decode(line: bytes) -> Any:
     try:
         return from_json(line)
     except ValueError:
-        pass
+        if not line.lstrip().startswith(b"{"):  # no message, however it is read: most of what servers print by mistake
+            raise
     text = line.decode("utf-8", "replace")
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPE.sub(lambda found: found[0] if found[1] is None else "\N{REPLACEMENT CHARACTER}", text)

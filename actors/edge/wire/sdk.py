@@ -10,7 +10,7 @@ import trio
 
 __all__ = ["import_sdk", "load_sdk"]
 
-_MODULES = ("mcp.client.session", "anyio._backends._trio", f"{__package__}.link")
+_MODULES = ("mcp.client.session", "anyio._backends._trio", f"{__package__}.meeting")
 """The second one anyio imports at its first use, which would be on the loop: 0.1 s and more."""
 
 _turn: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("importing mcp")
@@ -22,8 +22,10 @@ async def load_sdk() -> None:
     Raises:
         ImportError: it is not installed, or broken.
     """
-    if _MODULES[0] in sys.modules:  # the rest is quick, and a thread would look idle to a virtual clock
-        import_sdk()
+    found = sys.modules.get(_MODULES[0])
+    # One that a thread is importing just now would be waited for, on the loop.
+    if found is not None and not getattr(found.__spec__, "_initializing", False):
+        import_sdk()  # the rest is quick, and a thread would look idle to a virtual clock
         await trio.lowlevel.checkpoint()
         return
     try:

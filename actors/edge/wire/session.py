@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import trio
 from attrs import evolve, frozen
@@ -28,7 +28,8 @@ from attrs import evolve, frozen
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
 from ...model.errors import PlaybillError
-from ...ports import Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
+from ...model.protocol import older as older_version
+from ...ports import Client, Connect, Connection, ConnectionFailed, Era, EraMemory, Opening
 from ...telemetry.log import About, about
 from ...telemetry.names import peer_of
 from ...telemetry.notes import alone, current
@@ -37,7 +38,7 @@ from .lines import DEFAULT_MAX_LINE
 from .sdk import load_sdk
 from .spawn import SpawnFailed
 from .transports import native_is_tested, open_wire
-from .wire import HttpRefused, Launch, Refused, Wire, one_line
+from .wire import HttpLogin, HttpRefused, Launch, LoginFor, Refused, Wire, one_line
 
 if TYPE_CHECKING:
     from .link import Link
@@ -60,6 +61,7 @@ class _Settings:
     max_line: int
     dispatcher: Literal["auto", "native", "sdk"]
     open_wire: Callable[..., AbstractAsyncContextManager[Wire]]
+    login_for: LoginFor | None
 
     def native(self) -> bool:
         return self.dispatcher == "native" or (self.dispatcher == "auto" and native_is_tested())
@@ -73,6 +75,7 @@ def make_connect(
     max_line: int = DEFAULT_MAX_LINE,
     dispatcher: Literal["auto", "native", "sdk"] = "auto",
     open_wire: Callable[..., AbstractAsyncContextManager[Wire]] = open_wire,
+    login_for: LoginFor | None = None,
 ) -> Connect:
     """Make the `Connect` that a host hands to its servers.
 
@@ -83,6 +86,7 @@ def make_connect(
         max_line: longest message accepted over stdio, in bytes.
         dispatcher: ours or the SDK's over stdio; ``auto`` takes ours with the SDK version it was tested with.
         open_wire: `transports.open_wire`, or what stands in for it.
+        login_for: the logins of remote servers; None: there are none.
     """
     settings = _Settings(
         warden=warden,
@@ -91,10 +95,13 @@ def make_connect(
         max_line=max_line,
         dispatcher=dispatcher,
         open_wire=open_wire,
+        login_for=login_for,
     )
 
-    def connect(entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None]) -> Opening:
-        return _Opening(_Backstage(settings, entry, eras, on_list_changed))
+    def connect(
+        entry: ServerEntry, *, eras: EraMemory, on_list_changed: Callable[[], None], client: Client | None = None
+    ) -> Opening:
+        return _Opening(_Backstage(settings, entry, eras, on_list_changed, client))
 
     return connect
 
@@ -144,8 +151,14 @@ class _Backstage:
     """Opens, holds and closes one connection. See the top of this file."""
 
     def __init__(
-        self, settings: _Settings, entry: ServerEntry, eras: EraMemory, on_list_changed: Callable[[], None]
+        self,
+        settings: _Settings,
+        entry: ServerEntry,
+        eras: EraMemory,
+        on_list_changed: Callable[[], None],
+        client: Client | None,
     ) -> None:
+        self._client = client
         self._settings = settings
         self._entry = entry
         self._eras = eras
@@ -157,6 +170,7 @@ class _Backstage:
         self._failure: ConnectionFailed | None = None
         self._wire: Wire | None = None
         self._scrub: Callable[[str], str] = str
+        self._login: HttpLogin | None = None
 
     def stderr_tail(self) -> str:
         return "" if self._wire is None else self._wire.stderr_tail()
@@ -214,6 +228,10 @@ class _Backstage:
         launch = self._settings.expand(self._entry)
         self._scrub = scrubber(launch.secrets)
         launch = await self._with_login(launch)
+        if self._settings.login_for is not None and launch.url is not None:
+            self._login = await self._settings.login_for(self._entry.name, launch)
+            if self._login is not None:
+                self._scrub = _scrubbing(self._scrub, self._login.secrets)
         known = self._eras.get(self._entry.name)
         if (other := await self._attempt(launch, known)) is not None:
             await self._attempt(launch, other)
@@ -250,7 +268,10 @@ class _Backstage:
             None; or how to try once more: it died of the probe, or may speak the older HTTP transport.
         """
         settings = self._settings
-        more = {"older": True} if known == OLDER and self._entry.type is None else {}
+        older = known == OLDER and self._entry.type is None
+        more: dict[str, Any] = {"older": True} if older else {}
+        if self._login is not None:
+            more["auth"] = self._login.auth
         wire_manager = settings.open_wire(
             self._entry,
             launch,
@@ -262,16 +283,19 @@ class _Backstage:
         )
         async with wire_manager as wire:
             self._wire = wire
-            wire.peer = peer_of(transport_kind(self._entry), launch.url)
+            wire.older = older
+            wire.offers = older_version(self._entry.protocol_version)
+            wire.peer = peer_of(OLDER if older else transport_kind(self._entry), launch.url)
             if (note := current()) is not None:
                 note.update(wire.peer)
             await load_sdk()
-            from .link import open_link
+            from .meeting import open_link
 
             try:
                 era = "legacy" if wire.legacy_only else None if known == OLDER else known
-                async with open_link(wire, era, settings.probe_seconds, self._on_list_changed) as link:
-                    self._eras[self._entry.name] = OLDER if more else link.era
+                told = self._on_list_changed
+                async with open_link(wire, era, settings.probe_seconds, told, self._client) as link:
+                    self._eras[self._entry.name] = OLDER if older else link.era
                     self._link = link
                     self._failure = None  # of a first attempt
                     wire.graceful = True
@@ -303,6 +327,11 @@ def scrubber(secrets: set[str]) -> Callable[[str], str]:
         return text
 
     return scrub
+
+
+def _scrubbing(scrub: Callable[[str], str], secrets: Callable[[], set[str]]) -> Callable[[str], str]:
+    """A scrubber that knows besides what is secret at the time."""
+    return lambda text: scrub(scrubber(secrets())(text))
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:

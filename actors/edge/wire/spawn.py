@@ -160,8 +160,10 @@ async def _ask(control: Control, request: bytes, watcher: Watching) -> str:
     """Send the request; the answer, or an empty text when no reaper ever took it. Cancelled, nothing of it is left."""
     said: str | None = None
     try:
+        rest = control.push(request)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(control.send, request)
+            if rest:  # more than a socket holds
+                nursery.start_soon(control.send, rest)
             said = await watcher.heard(control.line)
             if said == "starting":  # from here on it may be the server that ended its own reaper
                 said = None

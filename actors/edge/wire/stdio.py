@@ -65,6 +65,7 @@ class StdioWire(Wire):
                 process.stdout, process.stdin, on_list_changed=on_list_changed, forward=False, max_line=self._max_line
             )
             self._use(pipe)
+            self.plain = True
             return pipe
         from .bridge import SdkPipes
 
@@ -103,7 +104,9 @@ class StdioWire(Wire):
     async def attend(self) -> None:
         """Find out how it ended, and say so to everybody who waits for it."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._first_sign, nursery.cancel_scope)
+            nursery.start_soon(self._pipes_failed, nursery.cancel_scope)
+            await self.process.exited.wait()
+            nursery.cancel_scope.cancel()
         process, pipes = self.process, self._pipes
         how = ""
         if not process.exited.is_set():
@@ -120,20 +123,11 @@ class StdioWire(Wire):
         words = self.last_words()
         self.lose(f"the server {how}: {words}" if words else f"the server {how}")
 
-    async def _first_sign(self, scope: trio.CancelScope) -> None:
-        async def exited() -> None:
-            await self.process.exited.wait()
-            scope.cancel()
-
-        async def failed() -> None:
-            await self._dispatcher_made.wait()
-            assert self._pipes is not None
-            await self._pipes.failed.wait()
-            scope.cancel()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(exited)
-            nursery.start_soon(failed)
+    async def _pipes_failed(self, scope: trio.CancelScope) -> None:
+        await self._dispatcher_made.wait()
+        assert self._pipes is not None
+        await self._pipes.failed.wait()
+        scope.cancel()
 
 
 async def _start(launch: Launch, warden: Handover) -> OwnedProcess:
@@ -171,7 +165,7 @@ async def open_stdio(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(process.watch)
                 nursery.start_soon(wire.tail.drain)
-                nursery.start_soon(wire.attend)
+                await wire.attend()  # in this task: each one more is 4 KB for as long as the server runs
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backstage)

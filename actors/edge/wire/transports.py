@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...model.config import ServerEntry
 from ...model.diff import transport_kind
 from .given import is_transport, open_given
 from .lines import DEFAULT_MAX_LINE
-from .remote.opening import open_remote
 from .spawn import Handover
 from .stdio import open_stdio
 from .streams import open_memory
@@ -30,6 +28,8 @@ TESTED_SDK = "2.3"
 @functools.cache
 def native_is_tested() -> bool:
     """Whether the installed SDK is the minor version our dispatcher was tested with."""
+    import importlib.metadata
+
     return ".".join(importlib.metadata.version("mcp").split(".")[:2]) == TESTED_SDK
 
 
@@ -42,6 +42,7 @@ def open_wire(
     native: bool = True,
     max_line: int = DEFAULT_MAX_LINE,
     older: bool = False,
+    auth: Any = None,
     network: Callable[[], httpx2.AsyncBaseTransport] | None = None,
 ) -> AbstractAsyncContextManager[Wire]:
     """Choose and open the transport of an entry.
@@ -54,6 +55,7 @@ def open_wire(
         native: our dispatchers, or the SDK's, as over stdio always on Windows.
         max_line: longest message, in bytes.
         older: over the older HTTP transport, where the entry leaves that open.
+        auth: of a remote server: an ``httpx2.Auth`` that gives each request its login.
         network: makes what stands in for the network below HTTP clients; see `remote.clients`.
 
     Raises:
@@ -64,6 +66,8 @@ def open_wire(
     if kind == "memory":
         return open_given(entry.server, scrub) if is_transport(entry.server) else open_memory(entry.server, scrub)
     if launch.url is not None:
+        from .remote.opening import open_remote
+
         return open_remote(
             launch,
             scrub,
@@ -72,5 +76,6 @@ def open_wire(
             renews_login=entry.headers_helper is not None,
             transport=network,
             native=native,
+            auth=auth,
         )
     return open_stdio(launch, scrub, warden=warden, native=native, max_line=max_line)

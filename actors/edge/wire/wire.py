@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import Dispatcher
+    from pydantic import ValidationError
 
-__all__ = ["HttpRefused", "Launch", "Refused", "Wire", "one_line"]
+__all__ = ["HttpLogin", "HttpRefused", "Launch", "LoginFor", "Refused", "Wire", "explain_validation", "one_line"]
 
 
 class Launch(Protocol):
@@ -24,6 +25,24 @@ class Launch(Protocol):
     url: str | None
     headers: Mapping[str, str]
     secrets: set[str]
+
+
+class HttpLogin(Protocol):
+    """The login of a remote server: an ``httpx2.Auth``, and what must not be shown, now."""
+
+    @property
+    def auth(self) -> Any:
+        """An ``httpx2.Auth``."""
+        ...
+
+    @property
+    def secrets(self) -> Callable[[], set[str]]:
+        """Tells what must not be shown, now."""
+        ...
+
+
+LoginFor = Callable[[str, Any], Awaitable[HttpLogin | None]]
+"""Of a server's name and its launch, with all its headers: the login that its requests carry, or None."""
 
 
 class HttpRefused(Exception):
@@ -72,9 +91,13 @@ class Wire:
         renew: only the session has ended: a new connection may be made at once.
         once: as `Loss.once`.
         legacy_only: it can only be shaken hands with in the way of before 2026-07-28.
+        offers: the version to shake hands with in that way, and in no other; None: whatever both know.
         not_streamable: its peer may be one of the older HTTP transport.
+        plain: whether a request is only what JSON-RPC says of it: there are no headers to it.
         graceful: whether leaving it gives a process the time to end by itself.
+        older: it goes over the older HTTP transport, which the entry did not say.
         peer: how and where the server is reached, as attributes of what is noted (`names.peer_of`).
+        on_missed: called, never waiting, when something that the server announced may not have come.
     """
 
     pid: int | None = None
@@ -87,9 +110,13 @@ class Wire:
         self.renew = False
         self.once = False
         self.legacy_only = False
+        self.offers: str | None = None
         self.not_streamable = False
         self.graceful = False
+        self.plain = False
+        self.older = False
         self.peer: Mapping[str, str | int | float | bool] = {}
+        self.on_missed: Callable[[], None] = lambda: None
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
         """Make the dispatcher, once; not before the SDK is imported.
@@ -146,3 +173,10 @@ def one_line(text: str, limit: int = 500) -> str:
     if not text.isprintable():
         text = "".join(char for char in text if char.isprintable())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def explain_validation(error: ValidationError) -> str:
+    """The first complaint of a validation, in one line: where, and what; without the value itself."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return one_line(f"{where}: {first['msg']}" if where else first["msg"], 200)

@@ -25,7 +25,7 @@ from attrs import frozen
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["CALLS_AT_ONCE", "CONNECT_SECONDS", "Clients", "open_clients"]
+__all__ = ["CALLS_AT_ONCE", "CONNECT_SECONDS", "Clients", "lone_client", "open_clients", "ours"]
 
 CONNECT_SECONDS = 30.0
 """To reach a server. Nothing else of a request is limited here: its caller's deadline is the limit."""
@@ -65,26 +65,36 @@ class _Unspoken(logging.Filter):
 _UNSPOKEN = _Unspoken()
 
 
+_CALLS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
+
+
 @frozen
 class Clients:
     """Args:
-    calls: for tools/call.
+    calls: for what a caller waits for, and may hang (`_CALLS`).
     control: for everything else.
     """
 
     calls: httpx2.AsyncClient
     control: httpx2.AsyncClient
 
+    def of(self, method: str) -> httpx2.AsyncClient:
+        """The one for requests of a method."""
+        return self.calls if method in _CALLS else self.control
+
 
 @asynccontextmanager
 async def open_clients(
-    headers: Mapping[str, str], transport: Callable[[], httpx2.AsyncBaseTransport] | None = None
+    headers: Mapping[str, str],
+    transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
+    auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[Clients]:
     """Make the clients of one server; leaving closes their connections, within a second.
 
     Args:
         headers: sent with each request.
         transport: makes what stands in for the network, for each of the two; None: the network, as the environment has it.
+        auth: gives each request its login.
 
     Raises:
         OSError: the certificates that the environment names cannot be read.
@@ -94,21 +104,24 @@ async def open_clients(
         await trio.to_thread.run_sync(_import_httpx)
     import httpx2
 
-    for writer in _WRITERS:
-        logging.getLogger(writer).addFilter(_UNSPOKEN)  # once only, whoever asks again
+    from .pieces import ACCEPTED
+
+    _hush()
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     verify = _certificates(file, folder, _state_of(file), _state_of(folder))
     cookies = _Jar()
+    coding = {} if any(name.lower() == "accept-encoding" for name in headers) else {"Accept-Encoding": ACCEPTED}
 
     def client(most: int) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            headers=dict(headers),
+            headers={**coding, **headers},
             cookies=cookies,
             verify=verify,
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=most, max_keepalive_connections=_KEPT, keepalive_expiry=_KEPT_SECONDS),
             follow_redirects=False,
             transport=None if transport is None else transport(),
+            auth=auth,
         )
 
     clients = Clients(client(CALLS_AT_ONCE), client(_CONTROL_AT_ONCE))
@@ -118,6 +131,31 @@ async def open_clients(
         for each in (clients.calls, clients.control):
             with trio.move_on_after(_CLOSE_SECONDS, shield=True):
                 await each.aclose()
+
+
+def lone_client() -> httpx2.AsyncClient:
+    """A client for one request to somebody else, such as an authorization server: in the same environment, and with nothing
+    of ours in it.
+
+    Raises:
+        OSError, ValueError: as `open_clients`.
+    """
+    import httpx2
+
+    from .pieces import ACCEPTED
+
+    _hush()
+    return httpx2.AsyncClient(
+        headers={"Accept-Encoding": ACCEPTED},
+        verify=_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        follow_redirects=False,
+    )
+
+
+def _hush() -> None:
+    for writer in _WRITERS:
+        logging.getLogger(writer).addFilter(_UNSPOKEN)  # once only, whoever asks again
 
 
 def _import_httpx() -> None:

@@ -17,7 +17,7 @@ pending is settled in the same step.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -31,14 +31,8 @@ from mcp.shared.dispatcher import (
     OnRequest,
     as_request_id,
     coerce_request_id,
-    run_notify_intercept,
 )
 from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import (
-    cancelled_request_id_from_params,
-    handler_exception_to_error_data,
-    progress_token_from_params,
-)
 from mcp.shared.transport_context import TransportContext
 from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, ErrorData
 from opentelemetry.propagate import inject
@@ -46,8 +40,9 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 
 from ....telemetry.names import REQUEST_ID
 from ....telemetry.notes import current
+from ..hearing import Hearing
 from ..inbound import InboundContext
-from ..rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data, finite
+from ..rpc import CLOSED, LOG, Call, ConnectionClosed, decode, encode, error_data
 
 __all__ = ["Conversation", "Exchange"]
 
@@ -56,7 +51,6 @@ NOTE_SECONDS = 5.0
 """Within which a server takes a message that nobody waits for."""
 
 MAX_NOTES = 1024
-MAX_NOTICES = 1024
 MAX_INBOUND = 64
 
 IN_VAIN_SECONDS = 10.0
@@ -66,7 +60,6 @@ _OF_OURS = frozenset({"subscriptions/listen", "ping"})
 """Requests that no caller waits for."""
 
 _FAILED = ErrorData(code=INTERNAL_ERROR, message="see Exchange.failure")
-_LIST_CHANGED = "notifications/tools/list_changed"
 
 
 class _Context(InboundContext):
@@ -107,7 +100,7 @@ class Exchange:
             self.call.settle(_FAILED)
 
 
-class Conversation(ABC):
+class Conversation(Hearing):
     """The base of a dispatcher over HTTP.
 
     Args:
@@ -121,22 +114,16 @@ class Conversation(ABC):
     """
 
     def __init__(self, on_list_changed: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        super().__init__(_Context, MAX_INBOUND, on_list_changed)
         self.heard = trio.current_time()
         self.worked: set[str] = set()
         self.closed = trio.Event()
-        self._on_list_changed = on_list_changed
         self._on_lost = on_lost
         self._asked = self._in_vain = self.heard
         self._next_id = 0
         self._pending: dict[Any, Exchange] = {}
-        self._inbound: dict[Any, InboundContext] = {}
         self._notes: deque[bytes] = deque(maxlen=MAX_NOTES)
         self._noted = trio.lowlevel.ParkingLot()
-        self._notices: deque[tuple[str, dict[str, Any] | None]] = deque(maxlen=MAX_NOTICES)
-        self._noticed = trio.lowlevel.ParkingLot()
-        self._on_request: OnRequest | None = None
-        self._intercept: OnNotifyIntercept | None = None
-        self._nursery: trio.Nursery | None = None
 
     # ── what a transport fills in ────────────────────────────────────────────────────────────────────────────────────
 
@@ -394,81 +381,17 @@ class Conversation(ABC):
             what = "null" if result is None else f"a {type(result).__name__}"
             exchange.fail(_invalid(f"its result is {what}, not an object"))
 
-    def _on_notification(self, method: str, params: dict[str, Any] | None) -> None:
-        if method == "notifications/progress":
-            self._on_progress(params or {})
-        elif method == "notifications/cancelled":
-            cancelled = cancelled_request_id_from_params(params)
-            if cancelled is not None and (inbound := self._inbound.get(coerce_request_id(cancelled))) is not None:
-                inbound.cancel()
-        if run_notify_intercept(self._intercept, method, params):
-            return
-        if method == _LIST_CHANGED:
-            self._on_list_changed()
-            return
-        self._notices.append((method, params))
-        self._noticed.unpark()
+    # ── for `Hearing` ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _on_progress(self, params: dict[str, Any]) -> None:
-        token = as_request_id(params.get("progressToken"))
-        exchange = None if token is None else self._pending.get(coerce_request_id(token))
-        progress = finite(params.get("progress"))
-        if exchange is not None and progress is not None:
-            message = params.get("message")
-            exchange.call.tell(progress, finite(params.get("total")), message if isinstance(message, str) else None)
+    def _call_of(self, key: Any) -> Call | None:
+        exchange = self._pending.get(key)
+        return None if exchange is None else exchange.call
 
-    async def _notify_loop(self, on_notify: OnNotify) -> None:
-        while True:
-            if not self._notices:
-                await self._noticed.park()
-                continue
-            method, params = self._notices.popleft()
-            try:
-                await on_notify(_Context(self, None, None), method, params)
-            except Exception:
-                LOG.exception("the handler of notification %r raised", method)
-            await trio.lowlevel.checkpoint()
+    def _post(self, body: bytes) -> None:
+        self._note(body)
 
-    # ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────
-
-    def _on_inbound(self, request_id: Any, method: str, params: dict[str, Any] | None) -> None:
-        if self._nursery is None or self.closed.is_set():
-            return
-        if len(self._inbound) >= MAX_INBOUND:
-            self._answer(request_id, "error", {"code": INTERNAL_ERROR, "message": "too many requests at once"})
-            return
-        context = _Context(self, request_id, progress_token_from_params(params))
-        self._inbound[coerce_request_id(request_id)] = context
-        self._nursery.start_soon(self._handle, context, method, params)
-
-    async def _handle(self, context: InboundContext, method: str, params: dict[str, Any] | None) -> None:
-        assert self._on_request is not None
-        kind = "error"
-        answer: Any
-        with context.scope:
-            try:
-                answer = await self._on_request(context, method, params)
-                kind = "result"
-            except Exception as error:
-                data = handler_exception_to_error_data(error)
-                if data is None:
-                    LOG.exception("the handler of request %r raised", method)
-                    data = ErrorData(code=0, message=str(error))
-                answer = data.model_dump(mode="json", exclude_none=True)
-            finally:
-                context.close()
-                key = coerce_request_id(context.request_id)
-                if self._inbound.get(key) is context:
-                    del self._inbound[key]
-            if not context.cancelled:
-                self._answer(context.request_id, kind, answer)
-
-    def _answer(self, request_id: Any, kind: str, answer: Any) -> None:
-        try:
-            self._note(encode({"jsonrpc": "2.0", "id": request_id, kind: answer}))
-        except ValueError as error:
-            failure = {"code": INTERNAL_ERROR, "message": str(error)}
-            self._note(encode({"jsonrpc": "2.0", "id": request_id, "error": failure}))
+    def _takes_requests(self) -> bool:
+        return not self.closed.is_set()
 
 
 def _invalid(why: str) -> MCPError:

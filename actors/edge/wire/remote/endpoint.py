@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
+import httpx2
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ....model.mask import mask_url
 from .clients import ours
-
-if TYPE_CHECKING:
-    import httpx2
+from .pieces import in_pieces
 
 __all__ = ["Endpoint"]
 
@@ -130,9 +128,13 @@ async def send(
 async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
     token = ours.set(True)
     try:
-        return await client.send(request, stream=True)
+        response = await client.send(request, stream=True)
+    except UnicodeError:  # of the look-up, which says more than a person can use
+        raise httpx2.ConnectError("its host is no name that can be looked up", request=request) from None
     finally:
         ours.reset(token)
+    in_pieces(response)
+    return response
 
 
 def _follow(response: httpx2.Response) -> httpx2.Request | None:

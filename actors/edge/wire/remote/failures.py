@@ -13,7 +13,7 @@ from .meaning import Meaning
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["HttpFailed", "words_of"]
+__all__ = ["HttpFailed", "not_followed", "words_of"]
 
 
 class HttpFailed(MCPError):
@@ -30,12 +30,24 @@ class HttpFailed(MCPError):
         self.meaning = meaning
 
 
+def not_followed(response: httpx2.Response, elsewhere: str) -> HttpFailed:
+    """The failure of a request that was redirected.
+
+    Args:
+        response: the redirect.
+        elsewhere: where it leads, as it may be shown.
+    """
+    return HttpFailed(f"HTTP {response.status_code}: not followed to {elsewhere}; if that is it, use its URL")
+
+
 def words_of(error: httpx2.RequestError | httpx2.InvalidURL, url: str) -> str:
     """A network error in one line; of the URL only host and port, as the rest may hold a secret."""
     try:
         where = urlsplit(url).netloc.rpartition("@")[2] or "the server"
     except ValueError:
         where = "the server"
+    if (words := getattr(error, "in_words", None)) is not None:  # of a login: it says all
+        return str(words)
     kind = type(error).__name__
     cause: BaseException | None = error
     while cause is not None and not str(cause).strip():  # some say nothing, and what they come of does

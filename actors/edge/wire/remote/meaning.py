@@ -28,6 +28,7 @@ LONGEST_WAIT = 900.0
 
 _METHOD_NOT_FOUND = -32601
 _OF_SESSIONS = re.compile(r"\bsession", re.IGNORECASE).search
+_LACKS = re.compile(r'\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,300})"').search
 FOR_NOW = frozenset({429, 503})
 """Statuses that refuse a request for now, so that it was not done."""
 
@@ -40,11 +41,13 @@ class Meaning:
         status: three digits.
         retry_after: seconds it asks us to wait, 0 to `LONGEST_WAIT`; None when it does not say.
         challenge: it says how to log in.
+        lacks: the scope that it says the login lacks, or None.
     """
 
     status: int
     retry_after: float | None = None
     challenge: bool = False
+    lacks: str | None = None
 
     def __str__(self) -> str:
         try:
@@ -54,7 +57,7 @@ class Meaning:
         if self.status == 401:
             return f"{words}: it wants a login"
         if self.status == 403 and self.challenge:
-            return f"{words}: the login is not enough"
+            return f"{words}: the login is not enough{f' (it lacks {self.lacks}): log in again' if self.lacks else ''}"
         if self.retry_after is not None:
             return f"{words}; it asks to wait {self.retry_after:.0f} s"
         return words
@@ -73,7 +76,9 @@ def read_status(status: int, headers: Mapping[str, str], now: float) -> Meaning:
         now: seconds since the epoch.
     """
     wait = retry_after(headers.get("retry-after"), now) if status in FOR_NOW else None
-    return Meaning(status, wait, "www-authenticate" in headers)
+    said = headers.get("www-authenticate")
+    lacks = _LACKS(said) if said is not None and status == 403 and "insufficient_scope" in said else None
+    return Meaning(status, wait, said is not None, None if lacks is None else lacks[1])
 
 
 def retry_after(value: str | None, now: float) -> float | None:

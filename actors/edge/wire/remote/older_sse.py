@@ -20,8 +20,8 @@ from ..wire import HttpRefused
 from . import bodies
 from .clients import Clients
 from .conversation import Conversation, Exchange
-from .endpoint import Endpoint
-from .failures import HttpFailed, words_of
+from .endpoint import Endpoint, redirects_to
+from .failures import HttpFailed, not_followed, words_of
 from .wire import RemoteWire
 
 __all__ = ["OlderSse", "endpoint_at", "open_stream"]
@@ -60,7 +60,7 @@ async def open_stream(
                         enough.cancel()
                         async for _ in events:
                             pass
-    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+    except (httpx2.RequestError, httpx2.InvalidURL) as error:
         refused = HttpRefused(words_of(error, url), False)
     if refused is not None:
         raise refused
@@ -69,6 +69,8 @@ async def open_stream(
 def _no_stream(wire: RemoteWire, response: httpx2.Response) -> HttpRefused:
     if response.status_code < 300:
         return HttpRefused(f"HTTP {response.status_code} without an event stream", False)
+    if (elsewhere := redirects_to(response)) is not None:
+        return HttpRefused(not_followed(response, elsewhere).reason, False)
     meaning = wire.refuse(response)
     refused = HttpRefused(str(meaning), meaning.wants_login(handshake=True))
     refused.retry_after = meaning.retry_after
@@ -149,11 +151,11 @@ class OlderSse(Conversation):
                     self._take(event.data.encode(), None)
                 self.heard = trio.current_time()
             self._wire.lose("the server closed the event stream")
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             self._wire.lose(words_of(error, self._url))
 
     async def _carry(self, exchange: Exchange) -> None:
-        client = self._clients.calls if exchange.method == "tools/call" else self._clients.control
+        client = self._clients.of(exchange.method)
         try:
             async with self._endpoint.post(client, exchange.body, exchange.headers) as response:
                 if response.status_code < 300:
@@ -164,6 +166,8 @@ class OlderSse(Conversation):
             self._wire.lose(words_of(error, self._url))
 
     def _refused(self, response: httpx2.Response, method: str = "") -> HttpFailed:
+        if (elsewhere := redirects_to(response)) is not None:
+            return not_followed(response, elsewhere)
         meaning = self._wire.refuse(response, method)
         if response.status_code == 404:
             self._wire.lose("the session has ended: HTTP 404", renew=True)

@@ -41,6 +41,7 @@ async def open_remote(
     renews_login: bool = False,
     transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
     native: bool = True,
+    auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[Wire]:
     """Open a wire to a URL. Leaving it ends the session and closes all connections, within a few seconds.
 
@@ -52,6 +53,7 @@ async def open_remote(
         renews_login: the next connection has another login than this one.
         transport: makes what stands in for the network; see `open_clients`.
         native: our conversations, or the SDK's transports.
+        auth: gives each request its login.
 
     Raises:
         HttpRefused: on entering: the environment names certificates or a proxy that cannot be used, or there is no event stream
@@ -66,7 +68,7 @@ async def open_remote(
     assert launch.url is not None
     wire = RemoteWire(scrub, renews_login=renews_login)
     try:
-        opening = open_clients(launch.headers, transport)
+        opening = open_clients(launch.headers, transport, auth)
         clients = await opening.__aenter__()
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
         raise HttpRefused(scrub(_unusable(error)), False, futile=True) from None

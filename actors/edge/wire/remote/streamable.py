@@ -30,7 +30,7 @@ from . import bodies
 from .clients import Clients
 from .conversation import Conversation, Exchange
 from .endpoint import Endpoint, redirects_to
-from .failures import HttpFailed, words_of
+from .failures import HttpFailed, not_followed, words_of
 from .meaning import Meaning, ends_session
 from .wire import RemoteWire
 
@@ -78,6 +78,7 @@ class StreamableHttp(Conversation):
         max_message: int,
     ) -> None:
         super().__init__(on_list_changed, lambda: wire.lose("the connection was lost"))
+        self._on_list_changed = on_list_changed
         self._wire = wire
         self._endpoint = endpoint
         self._clients = clients
@@ -99,7 +100,7 @@ class StreamableHttp(Conversation):
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _carry(self, exchange: Exchange) -> None:
-        client = self._clients.calls if exchange.method == "tools/call" else self._clients.control
+        client = self._clients.of(exchange.method)
         try:
             async with self._endpoint.post(client, exchange.body, exchange.headers) as response:
                 await self._answered(exchange, response, client)
@@ -143,9 +144,7 @@ class StreamableHttp(Conversation):
 
     async def _refused(self, exchange: Exchange, response: httpx2.Response) -> None:
         if (elsewhere := redirects_to(response)) is not None:
-            exchange.fail(
-                HttpFailed(f"HTTP {response.status_code}: not followed to {elsewhere}; if that is it, use its URL")
-            )
+            exchange.fail(not_followed(response, elsewhere))
             return
         body = await bodies.excerpt(response)
         error = _error_in(body)
@@ -230,7 +229,7 @@ class StreamableHttp(Conversation):
         except httpx2.SSEError as error:
             if exchange is not None:
                 exchange.fail(HttpFailed(f"invalid response: {' '.join(str(error).split())}"))
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             place.why += f" ({words_of(error, self._endpoint.url)})"
 
     async def _ask_if_well(self) -> None:
@@ -249,6 +248,8 @@ class StreamableHttp(Conversation):
                         self._wire.refuse(response)
         except httpx2.TransportError as error:
             self._broke(error)
+        except httpx2.RequestError as error:
+            LOG.info("nobody knows whether it is well: %s", words_of(error, self._endpoint.url))
         finally:
             self._probed.set()
             self._probed = None
@@ -283,6 +284,8 @@ class StreamableHttp(Conversation):
                     await bodies.drain(response)
         except httpx2.TransportError as error:
             self._broke(error)
+        except httpx2.RequestError as error:
+            LOG.info("a message was not sent: %s", words_of(error, self._endpoint.url))
 
     # ── what the server says by itself, before 2026-07-28 ────────────────────────────────────────────────────────────
 
@@ -311,6 +314,7 @@ class StreamableHttp(Conversation):
                     else:
                         if before:
                             self._on_list_changed()
+                            self._wire.on_missed()
                         self.worked.add("GET")
                         before, opened, known = True, trio.current_time(), place.last
                         await self._read_events(response, None, place)
@@ -322,7 +326,7 @@ class StreamableHttp(Conversation):
             except (ValueError, httpx2.LocalProtocolError):
                 LOG.info("the event stream goes on without its last event: its id fits no header")
                 place.last = None
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 LOG.info("the event stream could not be opened: %s", words_of(error, self._endpoint.url))
             await trio.sleep(max(delay, place.pause or 0.0))
             delay = min(2 * delay, RESUME_MOST)

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
 
-__all__ = ["MakeConversation", "RemoteWire"]
+__all__ = ["LOGIN", "MakeConversation", "RemoteWire"]
+
+LOGIN = "playbill.login"
+"""In the extensions of a response that refuses: why there is no login, in one line."""
 
 
 _NEED_LOGIN = frozenset({"tools/list", "tools/call"})
@@ -100,5 +103,7 @@ class RemoteWire(Wire):
             # something else only, that may have needed no login: then another one is tried once.
             same = self._conversation is not None and (method or "tools/call") in self._conversation.worked
             renew = worked and self._renews_login
-            self.lose(str(meaning), needs_auth=not renew, renew=renew, once=renew and not same)
+            why = response.extensions.get(LOGIN)
+            reason = f"{meaning}: {why}" if why else str(meaning)
+            self.lose(reason, needs_auth=not renew, renew=renew, once=renew and not same)
         return meaning

@@ -1,0 +1,112 @@
+"""The guard sees what it is for: one projection too many, one more step, one more write; and it says which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import playbill.actors.board
+import playbill.actors.line
+import playbill.actors.projector
+import pytest
+import trio
+from attrs import evolve
+from playbill.actors.edge.config.file import FileStore
+
+Runner = Callable[[str], ModuleType]
+TOGGLES = "10 toggles of a tool"
+CALLS = "100 calls, one after the other"
+
+
+def wrong(guard: ModuleType, *workloads: str) -> list[str]:
+    """What differs from the committed counts in these workloads."""
+    found = {name: guard.count(guard.WORKLOADS[name]) for name in workloads}
+    # What the interpreter keeps depends on what ran before in this process.
+    for counts in found.values():
+        counts.pop("blocks kept")
+    differences: list[str] = guard.differences(found, json.loads(guard.COMMITTED.read_text()))
+    return differences
+
+
+def test_the_committed_counts_are_those_of_this_tree(runner: Runner) -> None:
+    guard = runner("guard")
+    assert wrong(guard, TOGGLES, CALLS) == []
+
+
+def test_one_projection_too_many_for_each_change_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = playbill.actors.projector.look
+
+    def twice(*args: Any) -> Any:
+        look(*args)
+        return look(*args)
+
+    monkeypatch.setattr(playbill.actors.projector, "look", twice)
+    assert wrong(runner("guard"), TOGGLES) == [f"{TOGGLES}: projections 20, committed 10"]
+
+
+def test_a_single_projection_too_many_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The board is touched once in vain: when a tool is enabled again for the last time."""
+    set_config = playbill.actors.board.Board.set_config
+    seen: list[int] = []
+
+    def touching(self: Any, state: Any) -> None:
+        set_config(self, state)
+        seen.append(state.rev)
+        if len(seen) == 5:
+            # In a later step: what comes in the same one is conflated, as it should be.
+            trio.lowlevel.spawn_system_task(later, self)
+
+    async def later(board: Any) -> None:
+        await trio.sleep(1)
+        board._touch()
+
+    monkeypatch.setattr(playbill.actors.board.Board, "set_config", touching)
+    found = wrong(runner("guard"), TOGGLES)
+    assert f"{TOGGLES}: projections 11, committed 10" in found
+
+
+def test_one_task_step_too_many_for_each_call_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slower(call: Any) -> Any:
+        async def slow(self: Any, *args: Any, **more: Any) -> Any:
+            await trio.lowlevel.checkpoint()
+            return await call(self, *args, **more)
+
+        return slow
+
+    for way in ("call", "call_directly"):
+        monkeypatch.setattr(playbill.actors.line.Line, way, slower(getattr(playbill.actors.line.Line, way)))
+    (line,) = wrong(runner("guard"), CALLS)
+    assert line == f"{CALLS}: steps 301, committed 201"
+
+
+def test_a_change_that_is_written_more_than_once_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit = FileStore.edit
+
+    def thrice(self: Any, edits: Any, previous: Any = None) -> Any:
+        edit(self, edits, previous)
+        edit(self, [evolve(each, on=not each.on) for each in edits], previous)
+        return edit(self, edits, previous)
+
+    monkeypatch.setattr(FileStore, "edit", thrice)
+    assert f"{TOGGLES}: config writes 30, committed 10" in wrong(runner("guard"), TOGGLES)
+
+
+def test_other_versions_are_compared_with_slack_and_our_own_decisions_are_not(runner: Runner) -> None:
+    guard = runner("guard")
+    committed = {"made with": {"trio": "1"}, "counts": {"w": {"projections": 10, "steps": 1000, "blocks kept": 1000}}}
+
+    def against(now: str, **counts: int) -> list[str]:
+        found = {"w": {name.replace("_", " "): number for name, number in counts.items()}}
+        differences: list[str] = guard.differences(found, committed, {"trio": now})
+        return differences
+
+    assert against("1", projections=10, steps=1000, blocks_kept=1100) == []
+    assert against("1", steps=1001) == ["w: steps 1001, committed 1000"]
+    assert against("2", steps=1301) == []
+    assert against("2", steps=1321) == ["w: steps 1321, more than 1.3 × the committed 1000, and 20"]
+    assert against("2", projections=11) == ["w: projections 11, committed 10"]
+    assert against("1", projections=9) == ["w: projections 9, committed 10"], "the committed counts stay true"
+    assert against("1", blocks_kept=1801) == ["w: blocks kept 1801, more than 1.3 × the committed 1000, and 500"]
+    assert against("1", blocks_kept=0) == []
