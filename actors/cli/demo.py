@@ -25,7 +25,8 @@ from .stage import Stage, stage_for
 __all__ = ["demo", "play"]
 
 SCHEMA = 1
-WAIT = 10.0
+WAIT = 60.0
+"""Long: where nothing was compiled yet and the machine is busy, the first start of three Pythons takes its time."""
 _ACT_WAITS = 4
 """An act waits for few things; one that takes longer than this many waits hangs."""
 
@@ -43,7 +44,7 @@ def demo(
     Args:
         as_json: print the claims as JSON instead of playing to a person.
         quiet: print only how it went.
-        wait: seconds that any one wait may take; None = 10.
+        wait: seconds that any one wait may take; None = 60.
         config: where to write the demo's mcp.json; None = a temporary file.
         opener: `open_host`, or what stands in for it.
 

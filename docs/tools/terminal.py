@@ -99,7 +99,7 @@ class Terminal:
         """
         os.write(self._master, keys.encode())
 
-    def wait_for(self, seen: Callable[[str], bool], what: str, *, timeout: float = 60) -> None:
+    def wait_for(self, seen: Callable[[str], bool], what: str, *, timeout: float = 180) -> None:
         """Read on until the screen is as it should be.
 
         Args:
@@ -124,7 +124,7 @@ class Terminal:
         while self._read(quiet):
             pass
 
-    def finish(self, *, timeout: float = 120) -> int:
+    def finish(self, *, timeout: float = 300) -> int:
         """Read on until the program ends.
 
         Args:
