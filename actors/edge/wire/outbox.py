@@ -5,7 +5,7 @@
                  written     –
 
 The writer joins all that was queued since it last ran into one write. A line that is alone (nothing else in flight) is written
-by the task that posts it, without the writer.
+by the task that posts it, without the writer; so are several once they are enough to be worth it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from collections.abc import Callable
 import trio
 
 __all__ = ["MAX_OUTBOX", "Outbox"]
+
+_ENOUGH = 16
+"""Lines queued that are written by whoever queues the last of them, so that the server works while we still make more."""
 
 MAX_OUTBOX = 1024 * 1024
 """Bytes queued for a server before callers wait; one message may be larger."""
@@ -68,6 +71,11 @@ class Outbox:
         else:
             self._lines[self._next_ticket] = line
             self.size += len(line)
+            if len(self._lines) >= _ENOUGH and not self._writing:
+                self._begin()
+                self._push()
+                if not self._writing or self.broken:
+                    return self._next_ticket
         writer, self._writer = self._writer, None
         if writer is not None:
             trio.lowlevel.reschedule(writer)
@@ -81,6 +89,20 @@ class Outbox:
         self.size -= len(line)
         self._room.unpark_all()
         return True
+
+    def _begin(self) -> None:
+        """Take all that is queued to be written."""
+        joined = b"".join(self._lines.values())
+        self._lines.clear()
+        self.size = 0
+        self._room.unpark_all()
+        self._unwritten = memoryview(joined)
+        self._writing = True
+
+    def _push(self) -> None:
+        """Write as much of what is begun as the pipe takes now."""
+        self._unwritten = self._unwritten[self._write(self._unwritten) :]
+        self._writing = len(self._unwritten) > 0
 
     def _write(self, data: bytes | memoryview) -> int:
         try:
@@ -101,16 +123,9 @@ class Outbox:
                     self._writer = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._abort)
                     continue
-                joined = b"".join(self._lines.values())
-                self._lines.clear()
-                self.size = 0
-                self._room.unpark_all()
-                self._unwritten = memoryview(joined)
-                self._writing = True
-            self._unwritten = self._unwritten[self._write(self._unwritten) :]
-            if not self._unwritten:
-                self._writing = False
-            elif not self.broken:
+                self._begin()
+            self._push()
+            if self._writing and not self.broken:
                 try:
                     await trio.lowlevel.wait_writable(self._pipe.fileno())
                 except (OSError, trio.ClosedResourceError):
