@@ -13,7 +13,8 @@ Theory of operation
     faulty    K servers do, all the time, in one way (`KINDS`)
     busy      nobody misbehaves, and K processes that have nothing to do with us burn as much CPU as the K servers, and all that
               was started for them, did in the faulty block before, in as large pieces: so that two busy cores are not blamed on
-              isolation
+              isolation. Where servers were started again, each piece is burned by a new process: on a machine with two
+              cores a start costs whatever else runs there more than as much CPU in a loop does
 
     In each block the load is the same, and fixed: `SEQUENTIAL` calls a second from one caller, then 16 callers with
     `CONCURRENT` a second together, for half of the block each. A call's time runs from when it was due, so that a host that
@@ -198,6 +199,9 @@ KINDS: dict[str, tuple[str, Fault]] = {
     "stubborn": ("refuses to die, and is restarted", refuses),
 }
 
+STARTED = {"exit", "kill", "hang", "stubborn"}
+"""What makes new processes, so that the neutral ones burn in new processes too."""
+
 
 # ── arms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,7 +231,7 @@ class Arm:
 
 
 async def block(
-    scene: Scene, arm: Arm, seconds: float, fault: Fault | None, burn: float, piece: float = 0.0
+    scene: Scene, arm: Arm, seconds: float, fault: Fault | None, burn: float, piece: float = 0.0, *, fresh: bool = False
 ) -> tuple[float, float]:
     """One block of an arm; returns the CPU seconds a second of all below the host, and how many faults a second."""
     scene.faults, scene.since, scene.back = 0, {}, []
@@ -242,7 +246,7 @@ async def block(
     async def call(server: str) -> None:
         await scene.host.call_tool(server, "echo", {"text": "x"}, timeout=CALL)
 
-    burners = Burners(burn, len(scene.bad), piece)
+    burners = Burners(burn, len(scene.bad), piece, fresh=fresh)
     try:
         async with trio.open_nursery() as nursery:
             if fault is not None:
@@ -321,7 +325,8 @@ async def cell(kind: str, servers: int, bad: int, rounds: int, seconds: float) -
                     busy = max(0.0, burn) if name == "busy" and bad else 0.0
                     long = seconds * (SHORT if name == "calm" else 1.0)
                     piece = burn / rate if rate else 0.0
-                    used, seen = await block(scene, arms[name], long, fault if name == "faulty" else None, busy, piece)
+                    wrong = fault if name == "faulty" else None
+                    used, seen = await block(scene, arms[name], long, wrong, busy, piece, fresh=kind in STARTED)
                     if name == "calm":
                         calm = used
                     elif name == "faulty":
