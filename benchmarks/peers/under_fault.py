@@ -194,7 +194,7 @@ class Arm:
 
 
 async def block(
-    scene: Scene, arm: Arm, seconds: float, fault: Fault | None, burn: float, piece: float = 0.0
+    scene: Scene, arm: Arm, seconds: float, fault: Fault | None, burn: float, piece: float = 0.0, *, fresh: bool = False
 ) -> tuple[float, float]:
     """One block of an arm; returns the CPU seconds a second of all below the peer, and how many faults a second."""
 
@@ -209,7 +209,7 @@ async def block(
 
     if fault is hangs:
         await all_hung(scene)
-    burners = Burners(burn, BAD, piece)
+    burners = Burners(burn, BAD, piece, fresh=fresh)
     try:
         async with anyio.create_task_group() as group:
             if fault is not None:
@@ -348,7 +348,8 @@ async def measure(scene: Scene, cell: dict[str, Any], kind: str, rounds: int, se
                 long = seconds * (SHORT if name == "calm" else 1.0)
                 busy = max(0.0, burn) if name == "busy" else 0.0
                 piece = burn / rate if rate else 0.0
-                used, seen = await block(scene, arms[name], long, fault if name == "faulty" else None, busy, piece)
+                wrong = fault if name == "faulty" else None
+                used, seen = await block(scene, arms[name], long, wrong, busy, piece, fresh=kind not in FLOODS)
                 if name == "calm":
                     calm = used
                 elif name == "faulty":
