@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +20,7 @@ from playbill.actors.edge.config.file import FileStore
 Runner = Callable[[str], ModuleType]
 TOGGLES = "10 toggles of a tool"
 CALLS = "100 calls, one after the other"
+CRASH = "a crash, until it is ready again"
 
 
 def wrong(guard: ModuleType, *workloads: str) -> list[str]:
@@ -32,7 +35,15 @@ def wrong(guard: ModuleType, *workloads: str) -> list[str]:
 
 def test_the_committed_counts_are_those_of_this_tree(runner: Runner) -> None:
     guard = runner("guard")
-    assert wrong(guard, TOGGLES, CALLS) == []
+    assert wrong(guard, *guard.WORKLOADS) == []
+
+
+def test_each_workload_is_committed_and_nothing_else_is(runner: Runner) -> None:
+    guard = runner("guard")
+    committed = json.loads(guard.COMMITTED.read_text())["counts"]
+    assert [*committed] == [*guard.WORKLOADS, *guard.TRACED]
+    for workload in guard.WORKLOADS:
+        assert [*committed[workload]] == [*guard.EXACT, *guard.PINNED, "blocks kept"]
 
 
 def test_one_projection_too_many_for_each_change_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +76,18 @@ def test_a_single_projection_too_many_fails(runner: Runner, monkeypatch: pytest.
     monkeypatch.setattr(playbill.actors.board.Board, "set_config", touching)
     found = wrong(runner("guard"), TOGGLES)
     assert f"{TOGGLES}: projections 11, committed 10" in found
+
+
+def test_projections_too_many_while_a_server_is_down_fail(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = playbill.actors.projector.look
+
+    def again(*args: Any) -> Any:
+        seen = look(*args)
+        return seen if all(state.phase == "ready" for state in seen.snapshot.model.servers) else look(*args)
+
+    monkeypatch.setattr(playbill.actors.projector, "look", again)
+    (line,) = wrong(runner("guard"), CRASH)
+    assert line.startswith(f"{CRASH}: projections ")
 
 
 def test_one_task_step_too_many_for_each_call_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,3 +133,56 @@ def test_other_versions_are_compared_with_slack_and_our_own_decisions_are_not(ru
     assert against("1", projections=9) == ["w: projections 9, committed 10"], "the committed counts stay true"
     assert against("1", blocks_kept=1801) == ["w: blocks kept 1801, more than 1.3 × the committed 1000, and 500"]
     assert against("1", blocks_kept=0) == []
+
+
+@pytest.mark.parametrize(("now", "code"), [(10, None), (11, 1)])
+def test_the_run_ends_with_an_error_exactly_when_a_count_differs(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, now: int, code: int | None
+) -> None:
+    guard = runner("guard")
+    committed = tmp_path / "guard.json"
+    committed.write_text(json.dumps({"made with": guard.versions(), "counts": {"w": {"projections": 10}}}))
+    monkeypatch.setattr(guard, "COMMITTED", committed)
+    monkeypatch.setattr(guard, "measure", lambda: {"w": {"projections": now}})
+    monkeypatch.setattr(guard, "system_calls", lambda: "there is no strace")
+    monkeypatch.setattr(sys, "argv", ["guard.py"])
+    if code is None:
+        guard.main()
+    else:
+        with pytest.raises(SystemExit, match="--write"):
+            guard.main()
+    assert json.loads(committed.read_text())["counts"]["w"]["projections"] == 10
+
+
+TRACE = """
+openat(AT_FDCWD, "/etc/before", O_RDONLY) = 3
+access("/playbill-guard/{calls}", F_OK) = -1 ENOENT
+write(3, "x", 1) = 1
+--- SIGCHLD {{si_signo=SIGCHLD}} ---
+read(4, "y", 1) = 1
+epoll_wait(5, [], 16, 0) = 0
+access("/playbill-guard/settling", F_OK) = -1 ENOENT
+close(3) = 0
+access("/playbill-guard/{idle}", F_OK) = -1 ENOENT
+epoll_wait(5, [], 16, 3000) = 0
+access("/playbill-guard/end", F_OK) = -1 ENOENT
+close(4) = 0
++++ exited with 0 +++
+"""
+
+
+def test_system_calls_are_counted_in_the_part_that_they_belong_to(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    guard = runner("guard")
+    calls, idle = guard.TRACED
+    (tmp_path / "told").write_text(TRACE.format(calls=calls, idle=idle).lstrip())
+    strace = tmp_path / "strace"
+    strace.write_text(f'#!/bin/sh\nexec /bin/cat {tmp_path}/told > "$3"\n')
+    strace.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert guard.system_calls() == {calls: {"system calls": 3}, idle: {"system calls": 1}}
+    strace.write_text("#!/bin/sh\necho 'ptrace: Operation not permitted' >&2\nexit 1\n")
+    assert guard.system_calls() == "strace cannot trace here: ptrace: Operation not permitted"
+    strace.unlink()
+    assert guard.system_calls() == "there is no strace"

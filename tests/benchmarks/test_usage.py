@@ -41,6 +41,12 @@ def test_next_to_nothing_is_burned_by_nobody(runner: Runner) -> None:
     burners.end()
 
 
+def test_memory_is_in_megabytes(runner: Runner) -> None:
+    status = Path("/proc/self/status").read_text()
+    kilobytes = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    assert 0.5 < runner("usage").memory() / (kilobytes / 1024) < 2
+
+
 def children_of(pid: int) -> list[str]:
     """The pids of a process's children now."""
     try:
