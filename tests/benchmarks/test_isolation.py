@@ -58,6 +58,20 @@ def test_a_limiter_shared_between_servers_is_seen(runner: Runner, monkeypatch: p
     assert line.startswith("call_after hang: the call ('good")
 
 
+@pytest.mark.parametrize(("changed", "words"), [("calls", "the call 1 became 2"), ("states", "1 became 2")])
+def test_a_call_that_changed_and_a_server_that_changed_are_told(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, changed: str, words: str
+) -> None:
+    exact = runner("isolation_exact")
+
+    def timeline(faults: Any, servers: int) -> tuple[list[int], int]:
+        struck = bool(faults.faults)
+        return [1 + (struck and changed == "calls")], 1 + (struck and changed == "states")
+
+    monkeypatch.setattr(exact, "timeline", timeline)
+    assert exact.differences((("call_after", "crash"),), servers=4) == [f"call_after crash: {words}"]
+
+
 def test_the_measuring_runner_runs(tmp_path: Path) -> None:
     results = tmp_path / "isolation.json"
     command = [

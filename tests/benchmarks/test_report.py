@@ -84,6 +84,29 @@ def test_a_number_typed_by_hand_and_a_plot_of_other_results_are_seen(
     assert stale() == ["scaling.svg: is not made of the committed results"]
 
 
+def test_the_check_looks_at_every_document_and_ends_with_an_error(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = runner("report")
+    documents = [tmp_path / "one.md", tmp_path / "two.md"]
+    for document in documents:
+        document.write_text("<!-- results: startup -->\ntyped by hand\n<!-- end of results: startup -->\n")
+    monkeypatch.setattr(report, "DOCUMENTS", documents)
+    monkeypatch.setattr(report, "HERE", tmp_path / "benchmarks")
+    monkeypatch.setattr(report, "PLOTS", {})
+    monkeypatch.setattr("sys.argv", ["report.py", "--check"])
+    with pytest.raises(SystemExit) as caught:
+        report.main()
+    assert caught.value.code == 1
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == ["one.md", "two.md"]
+    texts = report.sections(report.results())
+    for document in documents:
+        document.write_text(report.rendered(document.read_text(), texts))
+    with pytest.raises(SystemExit) as caught:
+        report.main()
+    assert not caught.value.code
+
+
 def test_what_could_not_be_measured_is_said_in_its_cell(runner: Runner) -> None:
     tables = runner("tables")
     cells = [
