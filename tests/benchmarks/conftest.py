@@ -24,8 +24,8 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 @pytest.fixture
 def peers_runner(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """Import one of ``benchmarks/peers/``, which may have the name of another beside it, for this test alone."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    monkeypatch.syspath_prepend(BENCHMARKS / "peers")
+    # Last: a name that both folders have is, in an import, the one above.
+    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path, str(BENCHMARKS / "peers")])
 
     def load(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(f"peers_{name}", BENCHMARKS / "peers" / f"{name}.py")
