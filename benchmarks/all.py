@@ -39,10 +39,9 @@ def printed(command: list[str], file: Path) -> int:
     """Run one of these; its exit code."""
     ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     print(ran.stdout, flush=True)
-    file.unlink(missing_ok=True)
-    record = Record(file, {})
-    record.data["text"] = ran.stdout
     if ran.returncode == 0:
+        record = Record(None, {})
+        record.file, record.data["text"] = file, ran.stdout
         record.save()
     return ran.returncode
 
@@ -63,7 +62,7 @@ def main() -> None:
     begun, took = perf_counter(), {}
     for name in names:
         script, more, quick = RUNS[name]
-        file, done = given.into / f"{name}.json", given.into / f".{name}.done"
+        file, done = given.into / f"{name}.json", given.into / f".{name}{'.quick' * given.quick}.done"
         if not (HERE / script).exists():
             print(f"\n== {name}: there is no {script}", flush=True)
             continue

@@ -367,8 +367,10 @@ def differences(found: dict[str, Counts], committed: dict[str, Any], now: dict[s
             wrong.append(f"{workload}: not in {COMMITTED.name}: run with --write")
             continue
         for name, number in counts.items():
-            was = expected[name]
-            if name in EXACT or (name in PINNED and same):
+            was = expected.get(name)
+            if was is None:
+                wrong.append(f"{workload}: {name} is not in {COMMITTED.name}: run with --write")
+            elif name in EXACT or (name in PINNED and same):
                 if number != was:
                     wrong.append(f"{workload}: {name} {number}, committed {was}")
             elif number > was * SLACK + ROOM[name]:

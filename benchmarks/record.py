@@ -1,7 +1,7 @@
 """What a runner measured so far, in a JSON file that is written after each cell: a stop loses nothing, the next run goes on.
 
-The file says with which settings, versions and machine it was made. Cells that were made with other settings are not gone on
-with: the file begins anew.
+The file says with which settings, versions and machine it was made. Cells that were made with others are not gone on with: the
+file begins anew.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import platform
 import time
 from pathlib import Path
 from typing import Any
+
+SAME = ("settings", "versions", "python", "system", "processor")
+"""What must be as it was, so that a file is gone on with."""
 
 RESULTS = Path(__file__).with_name("results")
 """The committed results, which `report.py` makes tables and plots of."""
@@ -53,11 +56,12 @@ class Record:
         self.data: dict[str, Any] = {"about": {**machine(), "settings": settings}}
         if file is not None and file.exists():
             before = json.loads(file.read_text())
-            if before.get("about", {}).get("settings") == settings:
+            about = before.get("about", {})
+            if other := [name for name in SAME if about.get(name) != self.data["about"][name]]:
+                print(f"{file.name}: was made with other {', '.join(other)}, begins anew", flush=True)
+            else:
                 self.data = before
                 print(f"{file.name}: goes on with what is there", flush=True)
-            else:
-                print(f"{file.name}: was made with other settings, begins anew", flush=True)
         for part in parts:
             self.data.setdefault(part, [])
 

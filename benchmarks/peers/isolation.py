@@ -114,12 +114,14 @@ def main() -> None:
         given.rounds, given.seconds = 1, 0.6
     record = Record(given.json, {"rounds": given.rounds, "seconds": given.seconds, "quick": given.quick}, "cells")
     missing = {environment: make(environment, given.where) for environment in {PEERS[peer] for peer in peers}}
-    record.data["about"]["peers' versions"] = {
-        name: version
-        for environment in sorted(missing)
-        for name, version in versions(environment, given.where).items()
-        if name == environment or (environment, name) == ("pydantic-ai", "pydantic-ai-slim")
-    }
+    record.data["about"].setdefault("peers' versions", {}).update(
+        {
+            name: version
+            for environment in sorted(missing)
+            for name, version in versions(environment, given.where).items()
+            if name == environment or (environment, name) == ("pydantic-ai", "pydantic-ai-slim")
+        }
+    )
     for number, (kind, peer) in enumerate(((kind, peer) for kind in kinds for peer in peers), 1):
         if record.find("cells", kind=kind, peer=peer) is None:
             why = missing[PEERS[peer]]

@@ -210,9 +210,9 @@ def main() -> None:
     left = [row for row in rows if not {*peers} <= {*found.get(row, ())}]
     for row, by_peer in measure(peers, left, rounds, given.where, given.quick):
         found.setdefault(row, {}).update(by_peer)
-        record.data["about"]["peers' versions"] = {
-            name: versions(name, given.where) for name in dict.fromkeys(map(PEERS.get, peers)) if name
-        }
+        record.data["about"].setdefault("peers' versions", {}).update(
+            {name: versions(name, given.where) for name in dict.fromkeys(map(PEERS.get, peers)) if name}
+        )
         record.save()
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)

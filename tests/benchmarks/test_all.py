@@ -94,3 +94,17 @@ def test_results_that_were_removed_are_measured_again(whole: Whole) -> None:
     (whole.into / "two.json").unlink()
     assert not whole.run()
     assert [len(whole.runs(name)) for name in ("one", "two", "said")] == [1, 2, 1]
+
+
+def test_what_was_printed_before_stays_when_a_run_fails(whole: Whole) -> None:
+    whole.run()
+    (whole.into / ".said.done").unlink()
+    (whole.here / "said.fails").touch()
+    assert whole.run()
+    assert json.loads((whole.into / "said.json").read_text())["text"] == "the figures\n"
+
+
+def test_a_quick_run_does_not_stand_for_a_whole_one(whole: Whole) -> None:
+    whole.run("--quick")
+    assert not whole.run()
+    assert whole.runs("one")[1:] == [f"--json {whole.into / 'one.json'} (goes on)"]

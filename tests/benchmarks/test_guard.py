@@ -46,6 +46,14 @@ def test_each_workload_is_committed_and_nothing_else_is(runner: Runner) -> None:
         assert [*committed[workload]] == [*guard.EXACT, *guard.PINNED, "blocks kept"]
 
 
+def test_a_count_that_was_never_committed_is_told(runner: Runner) -> None:
+    guard = runner("guard")
+    committed = {"made with": guard.versions(), "counts": {TOGGLES: {}}}
+    assert guard.differences({TOGGLES: {"spawns": 0}}, committed) == [
+        f"{TOGGLES}: spawns is not in guard.json: run with --write"
+    ]
+
+
 def test_one_projection_too_many_for_each_change_fails(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     look = playbill.actors.projector.look
 

@@ -29,6 +29,17 @@ def test_each_cell_is_in_the_file_when_it_was_added_and_after_those_of_the_run_b
     assert cells(file) == [{"kind": "exit"}, {"kind": "kill"}]
 
 
+@pytest.mark.parametrize("other", ["settings", "versions", "python", "system", "processor"])
+def test_what_was_made_with_something_else_is_not_gone_on_with(runner: Runner, tmp_path: Path, other: str) -> None:
+    record, file = runner("record").Record, tmp_path / "some.json"
+    record(file, {"rounds": 5}, "cells").add("cells", {"kind": "exit"})
+    made = json.loads(file.read_text())
+    made["about"][other] = {"rounds": 4}
+    file.write_text(json.dumps(made))
+    record(file, {"rounds": 5}, "cells").add("cells", {"kind": "kill"})
+    assert cells(file) == [{"kind": "kill"}]
+
+
 def test_a_cell_is_found_only_when_all_fields_are_its_own(runner: Runner) -> None:
     record = runner("record").Record(None, {}, "cells")
     one = record.add("cells", {"kind": "exit", "peer": "a", "servers": 10})

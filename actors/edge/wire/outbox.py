@@ -116,7 +116,7 @@ class Outbox:
         return sent
 
     async def write(self) -> None:
-        """The writer: runs until it is broken, or cancelled."""
+        """The writer: runs until the pipe is broken, or it is cancelled."""
         while not self.broken:
             if not self._writing:
                 if not self._lines:
