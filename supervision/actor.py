@@ -61,7 +61,7 @@ class Incarnation:
         self._start_over = trio.Event()
         self._start_expired = False
         self._scope = trio.CancelScope()
-        self._patience = trio.CancelScope()
+        self._patience: trio.CancelScope | None = None
 
     async def run(self) -> Exit:
         """Run the body to its end; a checkpoint only if the body is one.
@@ -143,6 +143,8 @@ class Incarnation:
         first = not self.stop_asked.is_set()
         if reason is not None or first:
             self.stop_reason = reason
+        if self._patience is None:
+            self._patience = trio.CancelScope()
         self._patience.deadline = min(self._patience.deadline, trio.current_time() + grace)
         if first:
             self.stop_asked.set()
@@ -154,6 +156,7 @@ class Incarnation:
 
     async def finish_stop(self) -> None:
         """Carry the stop through its budgets; returns when the incarnation is dead, however long that takes."""
+        assert self._patience is not None  # a stop was asked for
         with self._patience:
             await self.ref.down.wait()
         await self._cancel_and_join("stopping")
