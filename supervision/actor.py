@@ -57,6 +57,7 @@ class Incarnation:
         self.stuck: Stuck | None = None
         self.stop_asked = trio.Event()
         self.stop_reason: Any = None
+        self.until_stop: trio.CancelScope | None = None
         self._notice = notice
         self._start_over = trio.Event()
         self._start_expired = False
@@ -150,6 +151,8 @@ class Incarnation:
             self.stop_asked.set()
             self._start_over.set()
             self.mailbox.wake()
+            if self.until_stop is not None:
+                self.until_stop.cancel()
         if grace <= 0:
             self._scope.cancel()
         return first
@@ -256,6 +259,15 @@ class Context:
         """Wait for the stop message; returns the stop reason."""
         await self._own.stop_asked.wait()
         return self._own.stop_reason
+
+    def cancel_at_stop(self, scope: trio.CancelScope | None) -> None:
+        """Have this scope cancelled by the stop message, instead of one named before; at once if it came. None: none.
+
+        For a body that has something to wait for until then, and needs no task to wait for the stop message.
+        """
+        self._own.until_stop = scope
+        if scope is not None and self._own.stop_asked.is_set():
+            scope.cancel()
 
     def mail(self) -> AsyncIterator[Any]:
         """Iterate over the mail, item by item, control first; ends at the stop message, so that an idle actor stops at once.
