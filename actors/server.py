@@ -288,7 +288,7 @@ class _Incarnation:
         tools = []
         for tool in listing.tools:
             was = known.get(tool.bare)
-            tools.append(was if was is not None and was == tool else tool)
+            tools.append(was if was is not None and (was is tool or was == tool) else tool)
             for profile in profiles:
                 judged += 1
                 if judged % JUDGED_AT_ONCE == 0:
