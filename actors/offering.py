@@ -94,25 +94,32 @@ class Offering:
         self._refused: dict[str, str] = {}
         self._changes: dict[Shelf, _Changes] = {"resources": _Changes(), "prompts": _Changes()}
 
-    async def run(self) -> None:
-        """Follow it until cancelled, or until the connection is lost. A checkpoint."""
+    async def run(self, nursery: trio.Nursery | None = None) -> None:
+        """Follow it until cancelled, or until the connection is lost. A checkpoint.
+
+        Args:
+            nursery: for its tasks, to be cancelled with it; None for one of its own.
+        """
+        if nursery is None:
+            async with trio.open_nursery() as own:
+                await self.run(own)
+            return
         watches = self._board.watches
         self._library.listen(
             lambda shelf: self._changes[shelf].tell(),
             lambda uri, missed: watches.updated(self._name, self._generation, uri, missed),
         )
         has = self._library.has
-        async with trio.open_nursery() as nursery:
-            # What a server does not declare is empty for as long as the connection lives: nobody need wait for news of it.
-            if "resources" in has:
-                nursery.start_soon(self._follow, "resources", self._list_resources)
-            else:
-                self._report(resources=(), templates=(), resources_error=None, resources_generation=self._generation)
-            if "prompts" in has:
-                nursery.start_soon(self._follow, "prompts", self._list_prompts)
-            else:
-                self._report(prompts=(), prompts_error=None, prompts_generation=self._generation)
-            await self._follow_watches(nursery)
+        # What a server does not declare is empty for as long as the connection lives: nobody need wait for news of it.
+        if "resources" in has:
+            nursery.start_soon(self._follow, "resources", self._list_resources)
+        else:
+            self._report(resources=(), templates=(), resources_error=None, resources_generation=self._generation)
+        if "prompts" in has:
+            nursery.start_soon(self._follow, "prompts", self._list_prompts)
+        else:
+            self._report(prompts=(), prompts_error=None, prompts_generation=self._generation)
+        await self._follow_watches(nursery)
 
     async def _list_resources(self) -> tuple[dict[str, Any], bool]:
         listing = await self._library.list_resources()

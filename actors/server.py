@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar
 
 import trio
@@ -200,6 +201,7 @@ class _Incarnation:
         self.settings = settings
         self.changed = trio.Event()
         self.changed_at = -math.inf
+        self.follow: Callable[[], None] | None = None
         self.line: Line | None = None
         self.client: Client | None = None
         self.kinds: _Kinds = {}
@@ -222,6 +224,8 @@ class _Incarnation:
     def on_list_changed(self) -> None:
         self.changed_at = trio.current_time()
         self.changed.set()
+        if self.follow is not None:
+            self.follow()
 
     async def run(self, connect: Connect, eras: EraMemory, told: Incarnate) -> None:
         self.report()
@@ -232,24 +236,22 @@ class _Incarnation:
         failure: ConnectionFailed | ServerLost | None = None
         self.board.set_opening(self.entry.name, opening)
         with trio.CancelScope(deadline=trio.current_time() + patience) as limit:
+            self.ctx.cancel_at_stop(limit)
             try:
-                async with trio.open_nursery() as nursery:
-                    connecting = trio.CancelScope()
-                    nursery.start_soon(self._abandon_on_stop, connecting, limit)
-                    async with opening as connection:
-                        self.report(connection)
-                        listing = await self._first_list(connection)
-                        limit.deadline = math.inf
-                        connecting.cancel()  # a stop is a matter for the line from here on
-                        told.ready(len(listing.tools), connection.protocol_version)
-                        await self._serve(connection, listing)
-                    nursery.cancel_scope.cancel()
+                async with opening as connection:
+                    self.report(connection)
+                    listing = await self._first_list(connection)
+                    limit.deadline = math.inf
+                    self.ctx.cancel_at_stop(None)  # a stop is a matter for the line from here on
+                    told.ready(len(listing.tools), connection.protocol_version)
+                    await self._serve(connection, listing)
             except* ServerLost as lost:
                 failure = _leaf(lost)
                 self._tell(failure.loss, opening.stderr_tail())
             except* ConnectionFailed as failed:
                 failure = _leaf(failed)
             finally:
+                self.ctx.cancel_at_stop(None)
                 self.board.set_opening(self.entry.name, None, opening)
         if failure is not None:
             raise failure
@@ -261,12 +263,6 @@ class _Incarnation:
             raise ConnectionFailed(
                 f"no answer within {patience:g} s (it waited for {missing}){words}", stderr_tail=tail
             )
-
-    async def _abandon_on_stop(self, connecting: trio.CancelScope, limit: trio.CancelScope) -> None:
-        with connecting:
-            await self.ctx.wait_stop()
-            if not connecting.cancel_called:
-                limit.cancel()
 
     async def _first_list(self, connection: Connection) -> Listing:
         try:
@@ -292,7 +288,7 @@ class _Incarnation:
         tools = []
         for tool in listing.tools:
             was = known.get(tool.bare)
-            tools.append(was if was is not None and was == tool else tool)
+            tools.append(was if was is not None and (was is tool or was == tool) else tool)
             for profile in profiles:
                 judged += 1
                 if judged % JUDGED_AT_ONCE == 0:
@@ -307,17 +303,33 @@ class _Incarnation:
         self.ctx.healthy()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._notice_loss, connection)
-                nursery.start_soon(self._follow_list, connection, listing.tools)
-                nursery.start_soon(self._follow_offers, connection)
-                await self.ctx.wait_stop()
-                stop = self.ctx.stop_reason if isinstance(self.ctx.stop_reason, Stop) else _CLOSED
-                line.close(stop.reason)
+                context = copy_context()
+
+                def follow() -> None:
+                    # Only what changes is followed, and as if this task had started it: who announces it may be anybody.
+                    if self.follow is not None:
+                        self.follow = None
+                        context.run(nursery.start_soon, self._follow_list, connection, listing.tools)
+
+                self.follow = follow
+                if self.changed.is_set():
+                    follow()
+                nursery.start_soon(self._follow_offers, connection, nursery)
+                try:
+                    with trio.CancelScope() as serving:
+                        self.ctx.cancel_at_stop(serving)
+                        await self._notice_loss(connection)
+                finally:
+                    stop = self.ctx.stop_reason if isinstance(self.ctx.stop_reason, Stop) else _CLOSED
+                    if self.ctx.stopping.is_set():  # also when its grace is over already
+                        line.close(stop.reason)
                 self.board.close_line(line)
+                nursery.start_soon(self._notice_loss, connection)
                 nursery.start_soon(self._cut_drain, nursery.cancel_scope)
                 await line.drain(stop.drain)
                 nursery.cancel_scope.cancel()
         finally:
+            self.follow = None
             self.board.close_line(line)
 
     async def _cut_drain(self, scope: trio.CancelScope) -> None:
@@ -365,11 +377,11 @@ class _Incarnation:
             tools = listing.tools
             self.report(connection, listing=listing, ready=True)
 
-    async def _follow_offers(self, connection: Connection) -> None:
+    async def _follow_offers(self, connection: Connection, nursery: trio.Nursery) -> None:
         library: Library | None = getattr(connection, "library", None)
         if library is not None:
             offering = Offering(self.entry.name, self.ctx.generation, library, self.board, self.settings)
-            await offering.run()
+            await offering.run(nursery)
 
     async def _settle(self) -> None:
         latest = trio.current_time() + self.settings.settle_max

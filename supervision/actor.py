@@ -57,11 +57,12 @@ class Incarnation:
         self.stuck: Stuck | None = None
         self.stop_asked = trio.Event()
         self.stop_reason: Any = None
+        self.until_stop: trio.CancelScope | None = None
         self._notice = notice
         self._start_over = trio.Event()
         self._start_expired = False
         self._scope = trio.CancelScope()
-        self._patience = trio.CancelScope()
+        self._patience: trio.CancelScope | None = None
 
     async def run(self) -> Exit:
         """Run the body to its end; a checkpoint only if the body is one.
@@ -143,17 +144,22 @@ class Incarnation:
         first = not self.stop_asked.is_set()
         if reason is not None or first:
             self.stop_reason = reason
+        if self._patience is None:
+            self._patience = trio.CancelScope()
         self._patience.deadline = min(self._patience.deadline, trio.current_time() + grace)
         if first:
             self.stop_asked.set()
             self._start_over.set()
             self.mailbox.wake()
+            if self.until_stop is not None:
+                self.until_stop.cancel()
         if grace <= 0:
             self._scope.cancel()
         return first
 
     async def finish_stop(self) -> None:
         """Carry the stop through its budgets; returns when the incarnation is dead, however long that takes."""
+        assert self._patience is not None  # a stop was asked for
         with self._patience:
             await self.ref.down.wait()
         await self._cancel_and_join("stopping")
@@ -253,6 +259,15 @@ class Context:
         """Wait for the stop message; returns the stop reason."""
         await self._own.stop_asked.wait()
         return self._own.stop_reason
+
+    def cancel_at_stop(self, scope: trio.CancelScope | None) -> None:
+        """Have this scope cancelled by the stop message, instead of one named before; at once if it came. None: none.
+
+        For a body that has something to wait for until then, and needs no task to wait for the stop message.
+        """
+        self._own.until_stop = scope
+        if scope is not None and self._own.stop_asked.is_set():
+            scope.cancel()
 
     def mail(self) -> AsyncIterator[Any]:
         """Iterate over the mail, item by item, control first; ends at the stop message, so that an idle actor stops at once.

@@ -279,7 +279,8 @@ class Keeper:
         state = self.state()
         if state != self._shown:
             self._shown = state
-            self._changed.unpark_all()
+            if self._changed:
+                self._changed.unpark_all()
             self.home.publish(state)
 
     def _note(self, kind: EventKind, detail: str = "", stuck: Stuck | None = None) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import random
 from typing import Literal
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from .spec import ChildSpec, Restart
 
@@ -139,7 +139,8 @@ def cleared() -> History:
 
 def restarted(history: History) -> History:
     """The history as a restart, or the slow retry of a parked child, begins; parked stays parked until health is proven."""
-    return evolve(history, restarts=history.restarts + 1)
+    was = history
+    return History(was.failures, was.stamps, was.restarts + 1, was.parked, was.last_reason)
 
 
 def next_attempt(spec: ChildSpec, history: History) -> tuple[int, int] | None:
@@ -172,21 +173,21 @@ def decide(
     """
     if exit.kind != "shutdown" and proven(spec, healthy_since, now):
         history = cleared()
-    history = evolve(history, last_reason=exit.reason)
+    restarts, reason = history.restarts, exit.reason
     if not RESTARTS[spec.restart, exit.kind]:
-        return history, Remove()
+        return History(history.failures, history.stamps, restarts, history.parked, reason), Remove()
     failures = history.failures + 1
     limit = spec.intensity
-    stamps = (*(stamp for stamp in history.stamps if now - stamp < limit.window), now)
+    stamps = (*[stamp for stamp in history.stamps if now - stamp < limit.window], now)
     over = len(stamps) > limit.restarts
     hopeless = exit.futile and not history.failures
     if history.parked or (limit.then == "park" and (over or hopeless)):
-        parked = evolve(history, failures=failures, stamps=(), parked=True)
+        parked = History(failures, (), restarts, True, reason)
         if limit.park_retry is None:
             return parked, Park(None)
         return parked, Park(max(limit.park_retry, exit.retry_after), asked=exit.retry_after > limit.park_retry)
     if over:
-        return evolve(history, failures=failures, stamps=()), Escalate(exit.reason)
+        return History(failures, (), restarts, False, reason), Escalate(reason)
     delay = spec.backoff.delay(history.failures, rng)
     decision = RestartAfter(max(delay, exit.retry_after), asked=exit.retry_after > delay)
-    return evolve(history, failures=failures, stamps=stamps), decision
+    return History(failures, stamps, restarts, False, reason), decision

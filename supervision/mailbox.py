@@ -1,14 +1,13 @@
 """A mailbox: bounded ordinary mail, and a control lane that full mail cannot block. It dies with its incarnation.
 
-Theory of operation. Two trio memory channels hold the items; putting never waits (a full mailbox is an error of the
-sender's, not a wait), so the channels are only ever used without waiting. Who receives parks until anything was put in
-either lane, then looks at control first. Between looking and parking there is no wait: no wake-up is lost; an item is taken
-after the last checkpoint: a cancelled receiver has taken nothing.
+Theory of operation. Two queues hold the items; putting never waits (a full mailbox is an error of the sender's, not a wait).
+Who receives parks until anything was put in either lane, then looks at control first. Between looking and parking there is no
+wait: no wake-up is lost; an item is taken after the last checkpoint: a cancelled receiver has taken nothing.
 """
 
 from __future__ import annotations
 
-import math
+from collections import deque
 from typing import Any
 
 import trio
@@ -51,8 +50,9 @@ class Mailbox:
             raise ValueError(f"a mailbox must hold 1 item or more, not {capacity!r}")
         self.name = name
         self.capacity = capacity
-        self._put, self._mail = trio.open_memory_channel[Any](capacity if capacity == math.inf else int(capacity))
-        self._put_control, self._control = trio.open_memory_channel[Any](math.inf)
+        self._mail: deque[Any] = deque()
+        self._control: deque[Any] = deque()
+        self._closed = False
         self._parked = trio.lowlevel.ParkingLot()
         self._taken = 0
         self._refused = 0
@@ -64,11 +64,11 @@ class Mailbox:
             MailboxFull: there is no room.
             trio.ClosedResourceError: the mailbox is closed.
         """
-        try:
-            self._put.send_nowait(item)
-        except trio.WouldBlock:
+        self._check_open()
+        if len(self._mail) + 1 > self.capacity:
             self._refused += 1
-            raise MailboxFull(self.name, self.capacity) from None
+            raise MailboxFull(self.name, self.capacity)
+        self._mail.append(item)
         self._parked.unpark()
 
     def control_nowait(self, item: object) -> None:
@@ -77,7 +77,8 @@ class Mailbox:
         Raises:
             trio.ClosedResourceError: the mailbox is closed.
         """
-        self._put_control.send_nowait(item)
+        self._check_open()
+        self._control.append(item)
         self._parked.unpark()
 
     def receive_nowait(self) -> Any:
@@ -87,12 +88,12 @@ class Mailbox:
             trio.WouldBlock: there is none.
             trio.ClosedResourceError: the mailbox is closed.
         """
-        try:
-            item = self._control.receive_nowait()
-        except trio.WouldBlock:
-            item = self._mail.receive_nowait()
+        self._check_open()
+        lane = self._control or self._mail
+        if not lane:
+            raise trio.WouldBlock
         self._taken += 1
-        return item
+        return lane.popleft()
 
     async def receive(self) -> Any:
         """Wait for an item and take it, in the order of `receive_nowait`.
@@ -130,13 +131,15 @@ class Mailbox:
 
     def statistics(self) -> MailboxStatistics:
         """What is in it now. Never waits, also when closed."""
-        mail, control = self._mail.statistics(), self._control.statistics()
-        return MailboxStatistics(
-            self.capacity, mail.current_buffer_used, control.current_buffer_used, self._taken, self._refused
-        )
+        return MailboxStatistics(self.capacity, len(self._mail), len(self._control), self._taken, self._refused)
 
     def close(self) -> None:
         """Throw away what is in it and refuse what comes; wakes who waits. Again: nothing happens."""
-        for channel in (self._put, self._mail, self._put_control, self._control):
-            channel.close()
+        self._closed = True
+        self._mail.clear()
+        self._control.clear()
         self.wake()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError

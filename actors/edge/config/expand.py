@@ -279,6 +279,8 @@ def _unpassable(value: str) -> str | None:
     """What of a text no process can be given, or None."""
     if "\0" in value:
         return "a NUL character"
+    if value.isascii():
+        return None
     try:
         os.fsencode(value)
     except UnicodeEncodeError:
@@ -398,12 +400,13 @@ def expand(
         own_value(name)
     # Before the headers: where to go is what a person is asked for first.
     url = None if entry.url is None else texts.expand(entry.url, "url")
-    args = tuple(texts.expand(arg, f"args[{i}]") for i, arg in enumerate(entry.args))
+    args = tuple([texts.expand(arg, f"args[{i}]") for i, arg in enumerate(entry.args)])
     headers = {key: texts.expand(value, show_path(("headers", key))) for key, value in entry.headers.items()}
     # A blank at either end is no part of what a header says (RFC 9110, 5.5), and is not sent: `Bearer ${EMPTY}`.
     headers = {key: value.strip(" \t") for key, value in headers.items()}
     more = (outer if inherit else ()) if isinstance(inherit, bool) else inherit
-    env = {name: outer[name] for name in (*INHERITED, *more) if name in outer and not outer[name].startswith("()")}
+    found = ((name, outer.get(name)) for name in (*INHERITED, *more))
+    env = {name: value for name, value in found if value is not None and not value.startswith("()")}
     env.update(from_file)
     env.update(own)
     command = None if entry.command is None else texts.expand(entry.command, "command")
@@ -417,8 +420,10 @@ def expand(
         except KeyUnread as wrong:
             raise ExpandError(wrong.file, "oauth.privateKey", str(wrong)) from None
         texts.secrets |= secrets
-    for path, text in _passed(command, args, own, cwd, url, headers):
-        _refuse_unfit(text, "", path)
+    every = "".join((command or "", *args, *own, *own.values(), cwd, url or "", *headers.values()))
+    if not (every.isascii() and every.isprintable()):  # else it can be passed on anywhere
+        for path, text in _passed(command, args, own, cwd, url, headers):
+            _refuse_unfit(text, "", path)
     return Expanded(
         command=command,
         args=args,

@@ -32,12 +32,13 @@ from mcp_types import ListToolsResult, PaginatedRequestParams
 from mcp_types import methods as sdk_methods
 from pydantic import ValidationError
 
-from ...model.amount import amount
+from ...model.amount import EACH, amount
 from ...model.status import ToolDef
 from ...ports import Expiry, Listing
 from ...telemetry.calls import server_request
 from ...telemetry.log import about, whom
 from .asked import check_size, told_question
+from .made import Key, Made, exact, key_of, made_here
 from .noted import refused
 from .wire import explain_validation, one_line
 
@@ -87,6 +88,9 @@ class _Page:
         handed_on: how many were.
         cut: whether it had more tools than room.
         too_large: whether they have more characters than that.
+        whose: the server's name.
+        keys: of the tools of that slice if they are right as they are, by the `id` of each.
+        made: the definitions that are held already.
     """
 
     version: str
@@ -101,6 +105,9 @@ class _Page:
     handed_on: int = 0
     cut: bool = False
     too_large: bool = False
+    whose: str | None = None
+    keys: dict[int, Key] = field(factory=dict)
+    made: Made = field(factory=Made)
 
 
 _raw: ContextVar[list[dict[str, Any]] | None] = ContextVar("raw pages this task waits for", default=None)
@@ -191,6 +198,7 @@ class Tap:
             raw = await self._send(method, params, opts)
             if not isinstance(raw.get("tools"), list):
                 return raw  # no list of tools at all: the session's validation says so
+            page.whose = None if self._whom is None else self._whom.server
             page.frame = _frame(raw, page)
         else:
             await trio.lowlevel.checkpoint()
@@ -272,9 +280,9 @@ async def list_all(session: ClientSession, known: Iterable[ToolDef] = ()) -> Lis
     stopped: str | None = None
     cursors: set[str] = set()
     cursor: str | None = None
-    room, chars = MAX_TOOLS, MAX_CHARS
+    room, chars, made = MAX_TOOLS, MAX_CHARS, made_here()
     for number in range(1, MAX_PAGES + 1):
-        page = _Page(session.protocol_version or "2025-11-25", room, chars)
+        page = _Page(session.protocol_version or "2025-11-25", room, chars, made=made)
         before = len(tools)
         await _take_page(session, cursor, page, tools, old, problems)
         room, chars = room - page.handed_on, page.chars
@@ -348,10 +356,13 @@ def _take(page: _Page, tools: dict[str, ToolDef], old: Mapping[str, ToolDef], pr
         page.names.add(name)
         if name in tools:
             continue
+        key = page.keys.get(id(raw))
         try:
-            made = _tool_def(raw)
+            made = (None if key is None else page.made.get(key)) or _tool_def(raw)
             before = old.get(name)
             tools[name] = before if before is not None and before == made else made
+            if key is not None:
+                page.made[key] = tools[name]
         except RecursionError:
             problems.append(f"tool {name!r} left out: its schema is nested too deeply")
 
@@ -371,16 +382,19 @@ def _tool_def(raw: dict[str, Any]) -> ToolDef:
 
 
 def _frame(raw: dict[str, Any], page: _Page) -> dict[str, Any]:
-    """A raw page without its tools, which go to ``page.rest``; mended where it would make the whole of it invalid."""
+    """A raw page without its tools, which go to ``page.rest``."""
     listed = raw["tools"]
     page.rest, page.cut = listed[: page.room], len(listed) > page.room
-    for position, tool in enumerate(page.rest):
-        page.chars -= amount(tool)
-        if page.chars < 0:
-            page.rest, page.too_large = page.rest[:position], True
-            break
-    frame = {**raw, "tools": []}
     cursor = raw.get("nextCursor")
+    text = None if cursor else exact(page.rest)
+    # What is far from too much need not be counted, if no page follows.
+    if text is None or len(text) * (EACH + 1) > page.chars:
+        for position, tool in enumerate(page.rest):
+            page.chars -= amount(tool)
+            if page.chars < 0:
+                page.rest, page.too_large = page.rest[:position], True
+                break
+    frame = {**raw, "tools": []}
     if cursor is not None and not isinstance(cursor, str):
         page.problems.append(
             f"the tool list goes on at a cursor that is no string ({one_line(repr(cursor), 60)}); stopped there"
@@ -389,25 +403,40 @@ def _frame(raw: dict[str, Any], page: _Page) -> dict[str, Any]:
     page.cursor = cursor
     if cursor is None:
         frame.pop("nextCursor", None)
-    if (complaint := _complaint(frame, page.version)) is not None:
-        # The page's frame is wrong, though its tools may be right: give it the frame the protocol wants.
-        page.problems.append(f"the tool list is framed wrongly ({complaint})")
-        frame = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-        if cursor is not None:
-            frame["nextCursor"] = cursor
+    return frame
+
+
+def _mended(page: _Page, frame: dict[str, Any]) -> dict[str, Any]:
+    """The frame of a page, or, where it would make the whole of it invalid, the one that the protocol wants."""
+    if (complaint := _complaint(frame, page.version)) is None:
+        return frame
+    # Its tools may be right all the same.
+    page.problems.append(f"the tool list is framed wrongly ({complaint})")
+    frame = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    if page.cursor is not None:
+        frame["nextCursor"] = page.cursor
     return frame
 
 
 def _sift(page: _Page, frame: dict[str, Any]) -> dict[str, Any]:
     """The next slice of a page, without what would make the whole of it invalid."""
-    if page.handed_on:
+    first = not page.handed_on
+    if not first:
         page.problems = []
     listed, page.rest = page.rest[:SLICE], page.rest[SLICE:]
+    keys = {id(tool): key for tool in listed if (key := key_of(page.whose, page.version, tool)) is not None}
+    page.keys = keys
+    new = [] if len(keys) == len(listed) and all(key in page.made for key in keys.values()) else listed
+    fits = _complaint({**frame, "tools": new}, page.version) is None
+    if first and not fits and (mended := _mended(page, frame)) is not frame:
+        frame = page.frame = mended
+        fits = _complaint({**frame, "tools": new}, page.version) is None
     if page.rest:
         frame = {**frame, "nextCursor": _REST}  # else the session took the first slice for a complete list
-    if _complaint({**frame, "tools": listed}, page.version) is None:
+    if fits:
         page.tools = sent = listed
     else:
+        page.keys = {}
         page.tools, sent = [], []
         for position, tool in enumerate(listed, page.handed_on):
             complaint, passed = _passable(tool, frame, page.version)
