@@ -6,6 +6,7 @@ Same process, same line splitter, same cap; only the JSON-RPC layer is the SDK's
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import anyio
@@ -34,6 +35,7 @@ class SdkPipes:
         self.failed = trio.Event()
         self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()
+        self.on_sign: Callable[[], None] = lambda: None
         self.last_garbage = ""
         self.written = 0
         self._receive = receive
@@ -49,6 +51,7 @@ class SdkPipes:
         self.failed.set()
         self._scope.cancel()
         self._to_session.close()
+        self.on_sign()
 
     async def pump(self) -> None:
         """Carry lines both ways until the stream ends."""
@@ -86,6 +89,7 @@ class SdkPipes:
                 self.written += len(line)
         except (trio.ClosedResourceError, trio.BrokenResourceError):
             self.failed.set()
+            self.on_sign()
 
 
 class _Bridged(JSONRPCDispatcher[Any]):
@@ -113,3 +117,4 @@ class _Bridged(JSONRPCDispatcher[Any]):
             self._pipes.closed.set()
             self._pipes._to_session.close()
             self._pipes._from_session.close()
+            self._pipes.on_sign()

@@ -41,6 +41,7 @@ class Control:
 
     async def line(self) -> str:
         """The next line, without its end; empty at the end of the socket, which is closed then."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         while b"\n" not in self._buffer:
             try:
                 more = self._end.recv(4096)
@@ -51,10 +52,8 @@ class Control:
                 more = b""
             if not more:
                 self.close()
-                await trio.lowlevel.checkpoint()
                 return ""
             self._buffer += more
-        await trio.lowlevel.checkpoint()
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode()
 

@@ -4,7 +4,8 @@ Theory of operation. A `ClientSession` above knows MCP; this knows JSON-RPC 2.0,
 
 * the reader takes bytes, splits lines, parses, and settles: a response wakes exactly the caller that waits for it. A caller
   waits on a one-shot cell, not on a stream, so a round trip costs two task steps.
-* the writer joins all that was queued since it last ran into one write. A lone caller writes by itself, without it.
+* the writer joins all that was queued since it last ran into one write. A lone caller writes by itself, without it; it is
+  started when somebody cannot.
 * the notifier hands notifications to the session (`hearing`).
 
     a request is   queued    cancelling it takes it back (`outbox`), and the server never hears of it
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any, Literal, cast
 
 import trio
@@ -74,6 +76,7 @@ class PipeDispatcher(Hearing):
     Attributes:
         failed: set when the connection is of no use any more; `failed_on` is then the pipe that the server closed.
         closed: set by `shut`: everything pending is settled.
+        on_sign: called, never waiting, when either was set.
         garbage, overlong, dropped: how many lines were no messages, too long, or notifications nobody had time for.
     """
 
@@ -91,6 +94,7 @@ class PipeDispatcher(Hearing):
         self.failed = trio.Event()
         self.failed_on: Literal["stdin", "stdout"] = "stdin"
         self.closed = trio.Event()
+        self.on_sign: Callable[[], None] = lambda: None
         self.garbage = self.overlong = 0
         self._last_garbage = b""
         self._receive = receive
@@ -99,7 +103,7 @@ class PipeDispatcher(Hearing):
         self._max_outbox = max_outbox
         self._next_id = 0
         self._pending: dict[Any, Call] = {}
-        self._outbox = Outbox(send, max_outbox, self.failed.set)
+        self._outbox = Outbox(send, max_outbox, self._fail)
 
     @property
     def last_garbage(self) -> str:
@@ -174,7 +178,7 @@ class PipeDispatcher(Hearing):
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
-        self._outbox.post(encode(message))
+        self._outbox.post(encode(message), alone=not self._pending)
 
     async def run(
         self,
@@ -190,8 +194,10 @@ class PipeDispatcher(Hearing):
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                nursery.start_soon(self._outbox.write)
-                nursery.start_soon(self._notify_loop, on_notify)
+                context = copy_context()  # not that of whoever is the first who cannot write by himself
+                self._outbox.ready(lambda: context.run(nursery.start_soon, self._outbox.write))
+                if self._forward:
+                    nursery.start_soon(self._notify_loop, on_notify)
                 task_status.started()
                 if not self.closed.is_set():
                     await self._read_loop()
@@ -213,6 +219,11 @@ class PipeDispatcher(Hearing):
         self._outbox.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
+        self.on_sign()
+
+    def _fail(self) -> None:
+        self.failed.set()
+        self.on_sign()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -108,6 +108,7 @@ class Link:
         self._whom = whom()
         self._on_list_changed = on_list_changed
         self.lost = trio.Event()
+        self._over = trio.Event()  # `lost`, or the wire is
         self._reason = ""
         self._listed = False
         self._tools: tuple[ToolDef, ...] = ()
@@ -142,6 +143,7 @@ class Link:
         if not self.lost.is_set():
             self._reason = reason
             self.lost.set()
+            self._over.set()
 
     @property
     def loss(self) -> Loss | None:
@@ -335,19 +337,31 @@ class Link:
             await self._session.send_notification(RootsListChangedNotification())
 
     async def hold(self, closing: trio.Event) -> None:
-        """Follow the server's changes until the wire is lost or `closing` is set."""
+        """Follow the server's changes until the wire is lost, or `lose` is called, as who sets `closing` does."""
+        wire = self._wire
+        wire.on_lost = self._over.set
+        # A task that has nothing to do is not started: each costs time when forty servers start together.
+        tasks: list[Callable[[], Awaitable[None]]] = []
+        if wire.idle_since() is not None:
+            tasks.append(self._keep_alive)
+        if self.era == "modern":
+            tasks += self.library.hold, self._follow_changes
+        elif (request := self._log_wish()) is not None:
+            tasks.append(lambda: self._ask_for_log(request))
+        if not tasks:
+            await self._held(closing)
+            return
         async with trio.open_nursery() as nursery:
-            # A task that has nothing to do is not started: each costs time when forty servers start together.
-            if self._wire.idle_since() is not None:
-                nursery.start_soon(self._keep_alive)
-            if self.era == "modern":
-                nursery.start_soon(self.library.hold)
-                nursery.start_soon(self._follow_changes)
-            elif (request := self._log_wish()) is not None:
-                nursery.start_soon(self._ask_for_log, request)
-            nursery.start_soon(self._follow_loss, nursery.cancel_scope)
-            await closing.wait()
+            for task in tasks:
+                nursery.start_soon(task)
+            await self._held(closing)
             nursery.cancel_scope.cancel()
+
+    async def _held(self, closing: trio.Event) -> None:
+        if not (self._wire.lost.is_set() or closing.is_set()):
+            await self._over.wait()
+        if self._wire.lost.is_set():
+            self.lose(self._wire.reason)
 
     def _log_wish(self) -> SetLevelRequest | None:
         """The request for messages of its log, where both sides have to do with them."""
@@ -361,11 +375,6 @@ class Link:
         """Say once which messages of its log are wanted; since 2026-07-28 each request says so."""
         with contextlib.suppress(MCPError, ValidationError, ValueError):
             await self._session.send_request(request, EmptyResult)
-
-    async def _follow_loss(self, scope: trio.CancelScope) -> None:
-        await self._wire.lost.wait()
-        self.lose(self._wire.reason)
-        scope.cancel()
 
     async def _keep_alive(self) -> None:
         """Ask a server that has been silent for long whether it is still there."""

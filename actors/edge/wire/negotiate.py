@@ -93,12 +93,13 @@ async def negotiate(session: ClientSession, known: Era | None, seconds: float = 
     """
     outcome: Era | Exception
     probe = _Probe()
+    if known == "legacy":
+        return await _conclude(session, probe)
     async with trio.open_nursery() as nursery:
         try:
-            if known != "legacy":
-                nursery.start_soon(probe.ask, session, LATEST_MODERN_VERSION)
-                with trio.move_on_after(seconds * (KNOWN_MODERN_FACTOR if known == "modern" else 1)):
-                    await probe.done.wait()
+            nursery.start_soon(probe.ask, session, LATEST_MODERN_VERSION)
+            with trio.move_on_after(seconds * (KNOWN_MODERN_FACTOR if known == "modern" else 1)):
+                await probe.done.wait()
             outcome = await _conclude(session, probe)
         except Exception as error:
             outcome = error  # raised outside, so that the nursery does not wrap it

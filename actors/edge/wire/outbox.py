@@ -50,6 +50,7 @@ class Outbox:
         self._writing = False
         self._unwritten = memoryview(b"")  # of what is begun
         self._writer: trio.lowlevel.Task | None = None
+        self._start: Callable[[], object] | None = None
         self._room = trio.lowlevel.ParkingLot()
 
     async def have_room(self) -> None:
@@ -76,10 +77,26 @@ class Outbox:
                 self._push()
                 if not self._writing or self.broken:
                     return self._next_ticket
+        self._wake()
+        return self._next_ticket
+
+    def ready(self, start: Callable[[], object]) -> None:
+        """From here on there may be a writer.
+
+        Args:
+            start: has `write` run; called once, when there is something for it to do.
+        """
+        self._start = start
+        if self._lines or self._writing:
+            self._wake()
+
+    def _wake(self) -> None:
         writer, self._writer = self._writer, None
+        start, self._start = self._start, None
         if writer is not None:
             trio.lowlevel.reschedule(writer)
-        return self._next_ticket
+        elif start is not None:
+            start()
 
     def take_back(self, ticket: int) -> bool:
         """Remove a line that was not begun; returns whether it could be."""

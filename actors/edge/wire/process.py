@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -46,6 +47,7 @@ class OwnedProcess(Protocol):
     exited: trio.Event
     gone: trio.Event
     returncode: int | None
+    on_exited: Callable[[], None]
 
     @property
     def stdin(self) -> trio.abc.SendStream:
@@ -99,6 +101,7 @@ class ServerProcess:
         stdin, stdout, stderr: our ends of its pipes, non-blocking.
         exited: set when the leader is dead and its group was killed.
         gone: set when nothing that it started is left, either.
+        on_exited: called, never waiting, when `exited` was set.
         returncode: as in `subprocess`: the exit code, or minus the signal; None until `exited`, and when it was never told.
     """
 
@@ -117,6 +120,7 @@ class ServerProcess:
         self.stderr = stderr
         self.exited = trio.Event()
         self.gone = trio.Event()
+        self.on_exited: Callable[[], None] = lambda: None
         self.returncode: int | None = None
 
     def __repr__(self) -> str:
@@ -130,8 +134,11 @@ class ServerProcess:
             if word == "exited":
                 self.returncode = os.waitstatus_to_exitcode(int(rest))
                 self.exited.set()
-        self.exited.set()
+                self.on_exited()
         self.gone.set()
+        if not self.exited.is_set():
+            self.exited.set()
+            self.on_exited()
 
     async def bury(self) -> None:
         """The last `watch`: cancelled, as at the end of the program, it lets go of the reaper, which goes on alone."""

@@ -11,7 +11,6 @@ import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
@@ -101,19 +100,17 @@ async def spawn(
     request = _request(command, args, env, cwd)
     words = ""
     for _ in range(2):
-        with ExitStack() as ours:
-            try:
-                started = await _start(ours, request, warden)
-            except _Refused as refused:
-                futile = refused.stage in ("exec", "chdir") and refused.number in _OF_THE_ENTRY
-                raise SpawnFailed(_reason(refused.number, refused.stage, command, cwd), futile) from None
-            except OSError as error:
-                said = f"command: {command!r}: no process to watch it: {error.strerror or error}"
-                raise SpawnFailed(said, futile=False) from error
-            if isinstance(started, ServerProcess):
-                ours.pop_all()
-                return started
-            words = started
+        try:
+            started = await _start(request, warden)
+        except _Refused as refused:
+            futile = refused.stage in ("exec", "chdir") and refused.number in _OF_THE_ENTRY
+            raise SpawnFailed(_reason(refused.number, refused.stage, command, cwd), futile) from None
+        except OSError as error:
+            said = f"command: {command!r}: no process to watch it: {error.strerror or error}"
+            raise SpawnFailed(said, futile=False) from error
+        if isinstance(started, ServerProcess):
+            return started
+        words = started
     raise SpawnFailed(_reason(0, "watch", command, cwd) + (f": {words}" if words else ""), futile=False)
 
 
@@ -125,8 +122,8 @@ class _Refused(Exception):
         self.number = number
 
 
-async def _start(ours: ExitStack, request: bytes, warden: Handover) -> ServerProcess | str:
-    """One attempt. What is ours is closed by ``ours``, which is the order to kill what was begun.
+async def _start(request: bytes, warden: Handover) -> ServerProcess | str:
+    """One attempt. Unless it succeeds, what is ours is closed, which is the order to kill what was begun.
 
     Returns:
         The process; or, when no reaper ever took the request and another attempt may be made, what the watcher complained of.
@@ -135,25 +132,40 @@ async def _start(ours: ExitStack, request: bytes, warden: Handover) -> ServerPro
         _Refused: as the reaper said.
         OSError: there is no pipe, or no watcher.
     """
-    with ExitStack() as theirs:
-        pipes = [_pipe(ours, theirs, mine_reads=reads) for reads in (False, True, True)]
-        end, far_end = socket.socketpair()
-        theirs.callback(far_end.close)
-        control = Control(end)
-        ours.callback(control.close)
+    mine: list[int] = []
+    theirs: list[int] = []
+    control: Control | None = None
+    try:
         try:
-            watcher = await warden.hand_over([*(far for _, far in pipes), far_end.fileno()])
+            for reads in (False, True, True):
+                read, write = os.pipe()
+                mine.append(read if reads else write)
+                theirs.append(write if reads else read)
+            end, far_end = socket.socketpair()
+            theirs.append(far_end.detach())
+            control = Control(end)
+            watcher = await warden.hand_over(theirs)
         except ConnectionError:
             return ""
-    # Their ends are closed: or the end of what the reaper holds would never be seen.
-    said, *rest = (await _ask(control, request, watcher)).split() or [""]
-    if not said:
-        warden.retire(watcher)
-        return watcher.last_words()
-    if said == "failed":
-        raise _Refused(rest[0], int(rest[1]))
-    stdin, stdout, stderr = (trio.lowlevel.FdStream(mine) for mine, _ in pipes)
-    return ServerProcess(int(rest[0]), stdin, stdout, stderr, control)
+        finally:
+            for far in theirs:
+                os.close(far)
+        # Their ends are closed: or the end of what the reaper holds would never be seen.
+        said, *rest = (await _ask(control, request, watcher)).split() or [""]
+        if not said:
+            warden.retire(watcher)
+            return watcher.last_words()
+        if said == "failed":
+            raise _Refused(rest[0], int(rest[1]))
+        stdin, stdout, stderr = map(trio.lowlevel.FdStream, mine)
+        process = ServerProcess(int(rest[0]), stdin, stdout, stderr, control)
+        mine, control = [], None
+        return process
+    finally:
+        if control is not None:
+            control.close()
+        for each in mine:
+            os.close(each)
 
 
 async def _ask(control: Control, request: bytes, watcher: Watching) -> str:
@@ -161,13 +173,12 @@ async def _ask(control: Control, request: bytes, watcher: Watching) -> str:
     said: str | None = None
     try:
         rest = control.push(request)
+        if not rest:
+            said = await _answer(control, watcher)
+            return said
         async with trio.open_nursery() as nursery:
-            if rest:  # more than a socket holds
-                nursery.start_soon(control.send, rest)
-            said = await watcher.heard(control.line)
-            if said == "starting":  # from here on it may be the server that ended its own reaper
-                said = None
-                said = await control.line() or "failed watch 0"
+            nursery.start_soon(control.send, rest)  # more than a socket holds
+            said = await _answer(control, watcher)
             nursery.cancel_scope.cancel()
         return said
     finally:
@@ -178,13 +189,11 @@ async def _ask(control: Control, request: bytes, watcher: Watching) -> str:
                     pass
 
 
-def _pipe(ours: ExitStack, theirs: ExitStack, *, mine_reads: bool) -> tuple[int, int]:
-    """A pipe: our end, and the server's."""
-    read, write = os.pipe()
-    mine, far = (read, write) if mine_reads else (write, read)
-    ours.callback(os.close, mine)
-    theirs.callback(os.close, far)
-    return mine, far
+async def _answer(control: Control, watcher: Watching) -> str:
+    said = await watcher.heard(control.line)
+    if said != "starting":
+        return said
+    return await control.line() or "failed watch 0"  # now it may be the server that ended its own reaper
 
 
 def _request(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> bytes:
@@ -203,13 +212,13 @@ def _request(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str
         files = [os.fsencode(Path(folder, command)) for folder in os.get_exec_path(env)]
     for group in (files, [os.fsencode(each) for each in (command, *args)]):
         fields += [b"%d" % len(group), *group]
-    for key, value in env.items():
+    for key in env:
         if not key or "=" in key:
             raise SpawnFailed(f"env: a variable cannot be named {key!r}")
-        fields.append(os.fsencode(f"{key}={value}"))
-    if any(b"\0" in field for field in fields):
+    variables = [f"{key}={value}" for key, value in env.items()]
+    data = b"".join([each + b"\0" for each in fields] + [os.fsencode("".join([f"{each}\0" for each in variables]))])
+    if data.count(b"\0") != len(fields) + len(variables):
         raise SpawnFailed(f"command, args, env or cwd: a NUL character (in {command!r})")
-    data = b"".join(field + b"\0" for field in fields)
     return len(data).to_bytes(4, "big") + data
 
 

@@ -6,6 +6,8 @@ neighbours time.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
 import trio
@@ -18,6 +20,15 @@ TAIL_BYTES = 64 * 1024
 """How much of stderr is kept, in bytes."""
 
 _CHUNK = 64 * 1024
+
+_BURST = 256 * 1024
+"""Bytes read at once; a server that has written so many lately floods us."""
+
+_FLOOD = 1024 * 1024
+"""Bytes a second that are no flood."""
+
+_PAUSE = 0.005
+"""Seconds in which a flood of small pieces collects: each would be a step of its own, and a pipe holds more than that."""
 
 
 class StderrTail:
@@ -39,16 +50,45 @@ class StderrTail:
         self._cut = False
         self.ended = trio.Event()
         """Set at the end of the stream."""
+        self.on_ended: Callable[[], None] = lambda: None
+        """Called then, never waiting."""
 
     async def drain(self) -> None:
         """Read until the end of the stream; never raises but `trio.Cancelled`."""
         try:
-            while data := await self._pipe.receive_some(_CHUNK):
-                self._keep(data)
+            if sys.platform != "win32" and isinstance(self._pipe, trio.lowlevel.FdStream):
+                await self._drain(self._pipe)
+            else:
+                while data := await self._pipe.receive_some(_CHUNK):
+                    self._keep(data)
         except (OSError, trio.ClosedResourceError, trio.BrokenResourceError):
             pass  # the pipe is gone, as at its end
         finally:
             self.ended.set()
+            self.on_ended()
+
+    async def _drain(self, pipe: trio.lowlevel.FdStream) -> None:
+        """As `drain`, of a descriptor: all that is there, but not more than `_BURST` before others run."""
+        burst, flood, then = 0, 0.0, trio.current_time()
+        while True:
+            try:
+                data = os.read(pipe.fileno(), _CHUNK)
+            except BlockingIOError:
+                now = trio.current_time()
+                flood, then = min(max(0.0, flood - _FLOOD * (now - then)) + burst, 2.0 * _BURST), now
+                trickles, burst = 0 < burst < _CHUNK, 0
+                if trickles and flood > _BURST:
+                    await trio.sleep(_PAUSE)
+                else:
+                    await trio.lowlevel.wait_readable(pipe.fileno())
+                continue
+            if not data:
+                return
+            self._keep(data)
+            burst += len(data)
+            if burst >= _BURST:
+                flood, burst = 2.0 * _BURST, 0
+                await trio.lowlevel.checkpoint()
 
     def text(self) -> str:
         """The tail: UTF-8 with replacement, scrubbed, beginning at a line's start; empty when nothing was written."""
@@ -64,6 +104,10 @@ class StderrTail:
         return line if len(line) <= 300 else line[:299] + "…"
 
     def _keep(self, data: bytes | bytearray) -> None:
+        if len(data) >= self._limit:
+            self._cut = self._cut or len(self._tail) > 0
+            self._tail = bytearray(data)
+            return
         self._tail += data
         if len(self._tail) > 2 * self._limit:  # cut seldom, so that keeping is linear
             del self._tail[: -self._limit]

@@ -10,6 +10,7 @@ waited for 0.25 s. All pending calls are settled when that is over, in one step.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -54,7 +55,10 @@ class StdioWire(Wire):
         self._native = native
         self._max_line = max_line
         self._pipes: PipeDispatcher | SdkPipes | None = None
-        self._dispatcher_made = trio.Event()
+        self._over = False  # it was found out, or is no matter any more
+        self._left = False
+        self._last_read = trio.CancelScope(shield=True)
+        process.on_exited = self.tail.on_ended = self._sign
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
         process = self.process
@@ -75,7 +79,7 @@ class StdioWire(Wire):
 
     def _use(self, pipes: PipeDispatcher | SdkPipes) -> None:
         self._pipes = pipes
-        self._dispatcher_made.set()
+        pipes.on_sign = self._sign
         if self.lost.is_set():  # it died before anybody could talk to it, and `attend` is over
             pipes.shut()
 
@@ -101,33 +105,47 @@ class StdioWire(Wire):
     def restartable(self) -> bool:
         return True
 
-    async def attend(self) -> None:
-        """Find out how it ended, and say so to everybody who waits for it."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._pipes_failed, nursery.cancel_scope)
-            await self.process.exited.wait()
-            nursery.cancel_scope.cancel()
+    def _sign(self) -> None:
+        """Something that belongs to its end was seen: the rest has `LAST_READ` from the first on."""
         process, pipes = self.process, self._pipes
-        how = ""
-        if not process.exited.is_set():
-            how = f"closed its {pipes.failed_on}" if pipes is not None else ""
-        with trio.move_on_after(LAST_READ):
-            if pipes is not None:
-                await pipes.closed.wait()
-            await process.exited.wait()
-            await self.tail.ended.wait()
+        exited = process.exited.is_set()
+        if self._over or not (exited or (pipes is not None and pipes.failed.is_set())):
+            return
+        if exited and (pipes is None or pipes.closed.is_set()) and self.tail.ended.is_set():
+            self._conclude()
+        elif self._last_read.deadline == math.inf:
+            self._last_read.deadline = trio.current_time() + LAST_READ
+
+    def _conclude(self) -> None:
+        """Say how it ended to everybody who waits for it."""
+        self._over = True
+        self._last_read.deadline = math.inf
+        process, pipes, how = self.process, self._pipes, ""
         if process.exited.is_set():
             how = process.how_it_ended()
+        elif pipes is not None:
+            how = f"closed its {pipes.failed_on}"
         if pipes is not None:
             pipes.shut()
         words = self.last_words()
         self.lose(f"the server {how}: {words}" if words else f"the server {how}")
 
-    async def _pipes_failed(self, scope: trio.CancelScope) -> None:
-        await self._dispatcher_made.wait()
-        assert self._pipes is not None
-        await self._pipes.failed.wait()
-        scope.cancel()
+    async def attend(self) -> None:
+        """Watch the process, and find out how it ended; until `leave` is called, or nothing of it is left."""
+        while not self._left:
+            with self._last_read:
+                await self.process.watch()
+                if self._over:
+                    return
+                await trio.sleep_forever()
+            if not self._over:
+                self._conclude()
+            self._last_read = trio.CancelScope(shield=True)
+
+    def leave(self) -> None:
+        """It is attended no more."""
+        self._over = self._left = True
+        self._last_read.cancel()
 
 
 async def _start(launch: Launch, warden: Handover) -> OwnedProcess:
@@ -158,17 +176,15 @@ async def open_stdio(
         return
     process = await _start(launch, warden)
     wire = StdioWire(process, scrub, native=native, max_line=max_line)
-    helpers = trio.CancelScope(shield=True)
+    draining = trio.CancelScope(shield=True)
 
-    async def backstage() -> None:
-        with helpers:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(process.watch)
-                nursery.start_soon(wire.tail.drain)
-                await wire.attend()  # in this task: each one more is 4 KB for as long as the server runs
+    async def drain() -> None:
+        with draining:
+            await wire.tail.drain()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(backstage)
+        nursery.start_soon(wire.attend)  # two tasks: each one more is 4 KB for as long as the server runs
+        nursery.start_soon(drain)
         try:
             yield wire
         finally:
@@ -177,7 +193,8 @@ async def open_stdio(
             except Stuck as stuck:
                 Log("playbill.edge").warning("%s", stuck, event="stuck")
             finally:
-                helpers.cancel()
+                wire.leave()
+                draining.cancel()
                 process.close_pipes()
     if not process.gone.is_set():
         trio.lowlevel.spawn_system_task(process.bury)  # it hangs in the kernel; whenever it ends, it is buried

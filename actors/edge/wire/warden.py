@@ -74,6 +74,14 @@ class Watcher:
             return ""
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
+    def send_now(self, fds: Sequence[int]) -> bool:
+        """As `send`, if that need not wait and does not fail; else False."""
+        try:
+            socket.send_fds(self.end, [b"."], fds)
+        except OSError:
+            return False
+        return True
+
     async def send(self, fds: Sequence[int]) -> None:
         """Ask for a reaper; raises `ConnectionError` when the watcher is gone."""
         while True:
@@ -118,6 +126,8 @@ class Warden:
 
     async def hand_over(self, fds: Sequence[int]) -> Watcher:
         """As `Handover.hand_over`; the descriptors stay the caller's to close."""
+        if self._watcher is not None and not self._retired and not self._turn.locked() and self._watcher.send_now(fds):
+            return self._watcher
         async with self._turn:
             for retired in self._retired:
                 retired.process.poll()  # reaped, if it has ended

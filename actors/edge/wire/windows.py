@@ -26,7 +26,7 @@ reaches only who shares a console with its sender, so a small process, for a mom
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class WindowsProcess:
         self.stderr: trio.abc.ReceiveStream = process.stderr
         self.exited = trio.Event()
         self.gone = trio.Event()
+        self.on_exited: Callable[[], None] = lambda: None
         self.returncode: int | None = None
 
     async def watch(self) -> None:
@@ -83,6 +84,7 @@ class WindowsProcess:
         self.kill()
         self.returncode = code
         self.exited.set()
+        self.on_exited()
         pause = FIRST_PAUSE
         while self._left():
             await trio.sleep(pause)

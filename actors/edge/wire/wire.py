@@ -98,6 +98,7 @@ class Wire:
         older: it goes over the older HTTP transport, which the entry did not say.
         peer: how and where the server is reached, as attributes of what is noted (`names.peer_of`).
         on_missed: called, never waiting, when something that the server announced may not have come.
+        on_lost: called, never waiting, when `lost` was set.
     """
 
     pid: int | None = None
@@ -117,6 +118,7 @@ class Wire:
         self.older = False
         self.peer: Mapping[str, str | int | float | bool] = {}
         self.on_missed: Callable[[], None] = lambda: None
+        self.on_lost: Callable[[], None] = lambda: None
 
     def dispatcher(self, on_list_changed: Callable[[], None]) -> Dispatcher[Any]:
         """Make the dispatcher, once; not before the SDK is imported.
@@ -131,6 +133,7 @@ class Wire:
         if not self.lost.is_set():
             self.reason = one_line(self.scrub(reason))
             self.lost.set()
+            self.on_lost()
 
     @property
     def session_id(self) -> str | None:
