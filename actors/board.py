@@ -98,15 +98,20 @@ class Board:
         life = status.lifecycle
         if life is None or life.generation != report.generation or life.stage == "stopping":
             return
-        if not report.stderr_tail and status.report is not None:
-            report = evolve(report, stderr_tail=status.report.stderr_tail)
-        if report.info is None and status.report is not None:
-            report = evolve(report, info=status.report.info)
-        status = evolve(status, report=report)
-        if tools is not None:
+        before = status.report
+        changes: dict[str, Any] = {}
+        if before is not None and not report.stderr_tail and before.stderr_tail:
+            changes["stderr_tail"] = before.stderr_tail
+        if before is not None and report.info is None and before.info is not None:
+            changes["info"] = before.info
+        if changes:
+            report = evolve(report, **changes)
+        if tools is None:
+            status = evolve(status, report=report)
+        else:
             # The same list again stays the same object: the projection's memo goes by identity first.
             kept = status.tools if tools == status.tools else tools
-            status = evolve(status, tools=kept, tools_generation=report.generation)
+            status = evolve(status, report=report, tools=kept, tools_generation=report.generation)
         self._put(name, status)
 
     def offer(self, name: str, generation: int, **said: Any) -> None:

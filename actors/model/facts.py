@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from .config import ServerEntry
-from .mask import mask_args, mask_text, mask_url
+from .mask import mask_args, mask_command, mask_url
 from .naming import wire_name
 from .offers import NOTHING_OFFERED
 from .phase import DOWN_PHASES, error_of, list_state_of, live_report, offers_state_of, phase_of, predicate
@@ -44,7 +44,7 @@ def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
     return {
         "name": entry.name,
         "kind": entry.kind if report is None or report.kind is None else report.kind,
-        "command": None if entry.command is None else mask_text(entry.command),
+        "command": None if entry.command is None else mask_command(entry.command),
         "args": mask_args(entry.args),
         "url": None if entry.url is None else mask_url(entry.url),
         "headers": tuple(entry.headers),

@@ -70,7 +70,7 @@ class Memo:
 
     def natives(self, given: Sequence[NativeTool], profile: Profile) -> Natives:
         """The native tools, encoded; anew only when they are other objects, or for another profile."""
-        if not _identical(given, self._natives.given) or profile != self._natives.profile:
+        if not _identical(given, self._natives.given) or not _alike(profile, self._natives.profile):
             self._natives = _make_natives(tuple(given), profile)
         return self._natives
 
@@ -146,9 +146,13 @@ def _identical(these: Sequence[object], those: Sequence[object]) -> bool:
     return these is those or (len(these) == len(those) and all(map(is_, these, those)))
 
 
+def _alike(one: Profile, other: Profile) -> bool:
+    return one is other or one == other
+
+
 def _same(row: Row, entry: ServerEntry, status: ServerStatus, profile: Profile) -> bool:
     """Whether a row would come out the same of these. Cheap when they are the same objects."""
-    if row.profile is not profile and row.profile != profile:
+    if not _alike(row.profile, profile):
         return False
     was = row.status
     if entry is row.entry and status is was:
