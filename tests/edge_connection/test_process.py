@@ -332,3 +332,26 @@ async def test_a_cut_tail_shows_no_half_of_a_secret(mark: str) -> None:
         with trio.fail_after(10):
             await tail.drain()
         assert tail.text() == "z" * 90 + "\n"
+
+
+async def test_a_flood_of_small_pieces_is_read_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, real = 0, os.read
+
+    def counted(fd: int, most: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        return real(fd, most)
+
+    monkeypatch.setattr(os, "read", counted)
+    read, write = os.pipe()
+    async with trio.lowlevel.FdStream(read) as pipe, trio.open_nursery() as nursery:
+        tail = StderrTail(pipe)
+        nursery.start_soon(tail.drain)
+        for n in range(4000):
+            os.write(write, b"%d\n" % n)
+            await trio.lowlevel.checkpoint()
+        os.close(write)
+        with trio.fail_after(10):
+            await tail.ended.wait()
+    assert reads < 2000
+    assert tail.text() == "".join(f"{n}\n" for n in range(4000))

@@ -22,13 +22,13 @@ TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
 
 _BURST = 256 * 1024
-"""Bytes read at once; a server that has written so many lately floods us."""
-
-_FLOOD = 1024 * 1024
-"""Bytes a second that are no flood."""
+"""Bytes read at once."""
 
 _PAUSE = 0.005
 """Seconds in which a flood of small pieces collects: each would be a step of its own, and a pipe holds more than that."""
+
+_PIECES = 64
+"""Small pieces taken one by one, beyond one each `_PAUSE`: more are a flood."""
 
 
 class StderrTail:
@@ -69,15 +69,16 @@ class StderrTail:
 
     async def _drain(self, pipe: trio.lowlevel.FdStream) -> None:
         """As `drain`, of a descriptor: all that is there, but not more than `_BURST` before others run."""
-        burst, flood, then = 0, 0.0, trio.current_time()
+        burst, pieces, then = 0, 0.0, trio.current_time()
         while True:
             try:
                 data = os.read(pipe.fileno(), _CHUNK)
             except BlockingIOError:
                 now = trio.current_time()
-                flood, then = min(max(0.0, flood - _FLOOD * (now - then)) + burst, 2.0 * _BURST), now
-                trickles, burst = 0 < burst < _CHUNK, 0
-                if trickles and flood > _BURST:
+                pieces, then = max(0.0, pieces - (now - then) / _PAUSE), now
+                small, burst = 0 < burst < _CHUNK, 0
+                pieces += small
+                if small and pieces > _PIECES:
                     await trio.sleep(_PAUSE)
                 else:
                     await trio.lowlevel.wait_readable(pipe.fileno())
@@ -87,7 +88,7 @@ class StderrTail:
             self._keep(data)
             burst += len(data)
             if burst >= _BURST:
-                flood, burst = 2.0 * _BURST, 0
+                burst = 0
                 await trio.lowlevel.checkpoint()
 
     def text(self) -> str:
