@@ -17,8 +17,8 @@ Calls run in their callers' tasks: a loss settles them with `ConnectionLost`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -117,34 +117,31 @@ class _Opening:
 
     def __init__(self, backstage: _Backstage) -> None:
         self._backstage = backstage
-        self._manager = _connection(backstage)
+        self._nursery = trio.open_nursery()
 
     async def __aenter__(self) -> Connection:
-        return await self._manager.__aenter__()
+        self._inside = await self._nursery.__aenter__()
+        self._inside.start_soon(self._backstage.run)
+        try:
+            return await self._backstage.opened()
+        except BaseException:
+            await self._leave()
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> bool | None:
-        return await self._manager.__aexit__(kind, error, trace)
+        await self._leave()
+        return None
+
+    async def _leave(self) -> None:
+        self._backstage.close()
+        # A cancelled caller must not see the nursery's own Cancelled instead of what it raised; run() is bounded.
+        self._inside.cancel_scope.shield = True
+        await self._nursery.__aexit__(None, None, None)
 
     def stderr_tail(self) -> str:
         return self._backstage.stderr_tail()
-
-
-@asynccontextmanager
-async def _connection(backstage: _Backstage) -> AsyncIterator[Connection]:
-    raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(backstage.run)
-        try:
-            yield await backstage.opened()
-        except BaseException as error:
-            raised = error  # raised again below, so that the nursery does not wrap it
-        backstage.close()
-        # A cancelled caller must not see the nursery's own Cancelled instead of what it raised; run() is bounded.
-        nursery.cancel_scope.shield = True
-    if raised is not None:
-        raise raised
 
 
 class _Backstage:
@@ -163,7 +160,7 @@ class _Backstage:
         self._entry = entry
         self._eras = eras
         self._on_list_changed = on_list_changed
-        self._scope = trio.CancelScope()
+        self._scope = trio.CancelScope(shield=True)
         self._word = trio.Event()
         self._closing = trio.Event()
         self._link: Link | None = None
@@ -195,17 +192,17 @@ class _Backstage:
     async def run(self) -> None:
         """Open, hold, close. Raises nothing."""
         with about(About(self._entry.name, lambda text: self._scrub(text))):
-            await self._run()
+            with self._scope:
+                errors: list[Exception] = []
+                try:
+                    await self._open_and_hold()
+                except* Exception as group:
+                    errors = _leaves(group)
+                if errors:
+                    self._fail(_failure_of(self._wire, errors[0], self._scrub))
+            self._end()
 
-    async def _run(self) -> None:
-        with trio.CancelScope(shield=True), self._scope:
-            errors: list[Exception] = []
-            try:
-                await self._open_and_hold()
-            except* Exception as group:
-                errors = _leaves(group)
-            if errors:
-                self._fail(_failure_of(self._wire, errors[0], self._scrub))
+    def _end(self) -> None:
         if self._link is not None:
             closed = "the connection was closed" if self._closing.is_set() else "the transport ended"
             self._link.lose(self._failure.reason if self._failure is not None else closed)
