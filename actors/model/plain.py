@@ -29,8 +29,8 @@ def quoted(name: str) -> str:
 
 def flat(text: str, longest: int = _LONGEST_TEXT) -> str:
     """A text on one line: white space is one blank each, what cannot be seen a blank too, and a long one is cut."""
-    text = " ".join(text[: 2 * longest].split())
-    return "".join(char if char.isprintable() else " " for char in short(text, longest))
+    text = short(" ".join(text[: 2 * longest].split()), longest)
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
 def label(name: str) -> str:
