@@ -19,11 +19,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from attrs import evolve
-
 from ..supervision import Cell
 from .line import Line
+from .model.changing import changer
 from .model.config import ConfigState
+from .model.offers import Offers
 from .model.profile import Profile
 from .model.seen import Seen
 from .model.status import Lifecycle, Report, ServerStatus, ToolDef
@@ -33,6 +33,8 @@ from .watches import Watches
 __all__ = ["Board"]
 
 _NOTHING = ServerStatus()
+
+_status, _report, _offers = changer(ServerStatus), changer(Report), changer(Offers)
 
 PROFILES_AHEAD = 15
 """Profiles of views that lists are judged for beforehand; with the host's own as many as a definition remembers."""
@@ -84,7 +86,7 @@ class Board:
         """Store the supervisor's word; None: it has no such child any more. Ignored for a name not configured."""
         if self.config.config.get(name) is None:
             return
-        self._put(name, evolve(self.status(name), lifecycle=lifecycle))
+        self._put(name, _status(self.status(name), lifecycle=lifecycle))
 
     def report(self, name: str, report: Report, tools: tuple[ToolDef, ...] | None = None) -> None:
         """Store a server actor's word.
@@ -99,20 +101,17 @@ class Board:
         if life is None or life.generation != report.generation or life.stage == "stopping":
             return
         before = status.report
-        changes: dict[str, Any] = {}
-        if before is not None and not report.stderr_tail and before.stderr_tail:
-            changes["stderr_tail"] = before.stderr_tail
-        if before is not None and report.info is None and before.info is not None:
-            changes["info"] = before.info
-        if changes:
-            report = evolve(report, **changes)
+        if before is not None:
+            tail = report.stderr_tail or before.stderr_tail
+            info = before.info if report.info is None else report.info
+            if tail is not report.stderr_tail or info is not report.info:
+                report = _report(report, stderr_tail=tail, info=info)
         if tools is None:
-            status = evolve(status, report=report)
-        else:
-            # The same list again stays the same object: the projection's memo goes by identity first.
-            kept = status.tools if tools == status.tools else tools
-            status = evolve(status, report=report, tools=kept, tools_generation=report.generation)
-        self._put(name, status)
+            self._put(name, _status(status, report=report))
+            return
+        # The same list again stays the same object: the projection's memo goes by identity first.
+        kept = status.tools if tools == status.tools else tools
+        self._put(name, _status(status, report=report, tools=kept, tools_generation=report.generation))
 
     def offer(self, name: str, generation: int, **said: Any) -> None:
         """Store what a server actor says of resources or prompts.
@@ -125,7 +124,7 @@ class Board:
         status = self.status(name)
         life = status.lifecycle
         if life is not None and life.generation == generation and life.stage != "stopping":
-            self._put(name, evolve(status, offers=evolve(status.offers, **said)))
+            self._put(name, _status(status, offers=_offers(status.offers, **said)))
 
     def _put(self, name: str, status: ServerStatus) -> None:
         if status != self.statuses.get(name):

@@ -47,7 +47,8 @@ class Cell(Generic[T]):
             raise trio.ClosedResourceError("the cell is closed")
         self.value = value
         self.version += 1
-        self._parked.unpark_all()
+        if self._parked:
+            self._parked.unpark_all()
 
     def close(self) -> None:
         """End the iterators and the waits, once they have seen the last value. Again: nothing happens."""
@@ -82,7 +83,8 @@ class Cell(Generic[T]):
 
     async def _after(self, version: int) -> None:
         """Wait until the version is another one; raises StopAsyncIteration when that cannot be any more."""
-        await trio.lowlevel.checkpoint()
+        if self.version != version or self._closed:
+            await trio.lowlevel.checkpoint()  # else parking is one
         while self.version == version:
             if self._closed:
                 raise StopAsyncIteration

@@ -149,11 +149,6 @@ def token_cost(tool: WireTool, count: Count | None) -> int:
     return -(-len(text.encode("utf-8", "backslashreplace")) // BYTES_PER_TOKEN)
 
 
-def _rank(priority: float) -> float:
-    # A NaN compares with nothing and would make the order depend on the sort's own steps.
-    return -priority if priority == priority else 0.0
-
-
 def server_order(priorities: Sequence[float]) -> list[int]:
     """The servers by who is kept first: higher priority, then earlier in the configuration.
 
@@ -163,7 +158,8 @@ def server_order(priorities: Sequence[float]) -> list[int]:
     Returns:
         Indices into ``priorities``.
     """
-    ranks = [_rank(priority) for priority in priorities]
+    # A NaN compares with nothing and would make the order depend on the sort's own steps.
+    ranks = [-priority if priority == priority else 0.0 for priority in priorities]
     return sorted(range(len(ranks)), key=ranks.__getitem__)
 
 

@@ -6,16 +6,17 @@ becomes the error of its row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
 from .config import ServerEntry
-from .mask import mask_args, mask_command, mask_url
+from .mask import mask_args, mask_text, mask_url
 from .naming import wire_name
 from .offers import NOTHING_OFFERED
 from .phase import DOWN_PHASES, error_of, list_state_of, live_report, offers_state_of, phase_of, predicate
 from .profile import Profile
-from .row import Row
+from .row import Row, Stock
 from .snapshot import Phase, ToolState
 from .status import ServerStatus
 from .tool import Sent, Tool, make_tools, nothing_sent, one_line
@@ -31,25 +32,36 @@ def _excluded(entry: ServerEntry, bare: str) -> str:
     return f"{said} the entry {entry.name!r}"
 
 
-def _down(phase: Phase, error: str | None) -> str:
-    why = f": {error}" if error else ""
+def _down(facts: Mapping[str, Any]) -> str | None:
+    """Why no tool is on the wire, whatever the budget, in words."""
+    phase: Phase = facts["phase"]
+    if phase not in DOWN_PHASES:
+        return None
+    why = f": {error}" if (error := facts["error"]) else ""
     return f"its server {predicate(phase)}{'' if phase in ('disabled', 'untrusted', 'stopping') else why}"
 
 
-def _facts(entry: ServerEntry, status: ServerStatus) -> dict[str, Any]:
-    phase = phase_of(entry, status)
-    life, report = status.lifecycle, live_report(status)
-    connected = report is not None and report.connected
-    died = life is not None and not (life.first and connected)
+def _written(entry: ServerEntry) -> dict[str, Any]:
+    """What the entry alone says. Masking takes longer than all the rest, and an entry seldom changes."""
     return {
         "name": entry.name,
-        "kind": entry.kind if report is None or report.kind is None else report.kind,
-        "command": None if entry.command is None else mask_command(entry.command),
+        "command": None if entry.command is None else mask_text(entry.command),
         "args": mask_args(entry.args),
         "url": None if entry.url is None else mask_url(entry.url),
         "headers": tuple(entry.headers),
         "logs_in": entry.logs_in,
         "source": entry.source,
+    }
+
+
+def _facts(entry: ServerEntry, status: ServerStatus, written: Mapping[str, Any]) -> dict[str, Any]:
+    phase = phase_of(entry, status)
+    life, report = status.lifecycle, live_report(status)
+    connected = report is not None and report.connected
+    died = life is not None and not (life.first and connected)
+    return {
+        **written,
+        "kind": entry.kind if report is None or report.kind is None else report.kind,
         "connected": connected,
         "phase": phase,
         "error": error_of(phase, entry, status),
@@ -142,38 +154,42 @@ def make_row(
     """
     tools: tuple[Tool, ...] = ()
     extra: tuple[ToolState, ...] = ()
+    alike = old if old is not None and old.entry is entry else None
+    written = None if alike is None else alike.written
+    known = (
+        old is not None and old.stock.advertised is status.tools and (old.profile is profile or old.profile == profile)
+    )
     try:
-        facts = _facts(entry, status)
+        written = _written(entry) if written is None else written
+        facts = _facts(entry, status, written)
         if status.tools is None:
             extra = _unlisted(entry)
     except Exception as error:
         facts = _failed_facts(entry, error)
+    if known and alike is not None and alike.stock.down == _down(facts):
+        return Row(entry, status, profile, written, facts, alike.stock)
     try:
         if status.tools is not None:
-            known = old is not None and old.advertised is status.tools and old.profile == profile
-            before = () if old is None else old.tools
+            before = () if old is None else old.stock.tools
             tools = before if known else make_tools(entry.name, status.tools, profile, before, sent)
     except Exception as error:
         facts = _failed_facts(entry, error)
-    phase: Phase = facts["phase"]
-    down = _down(phase, facts["error"]) if phase in DOWN_PHASES else None
+    down = _down(facts)
     try:
         pins = frozenset(entry.pin)
     except Exception:
         pins = frozenset()
     fixed = tuple(_fixed(entry, tool, down, tool.ref.bare in pins) for tool in tools)
     open_ = sorted((tool for tool, done in zip(tools, fixed, strict=True) if done is None), key=_BY_BARE)
-    return Row(
-        entry=entry,
-        status=status,
-        profile=profile,
+    stock = Stock(
         advertised=status.tools,
+        down=down,
         priority=_priority(entry),
         tools=tools,
-        facts=facts,
         fixed=fixed,
         extra=extra,
         pins=pins,
         pinned=tuple(tool for tool in open_ if tool.ref.bare in pins),
         others=tuple(tool for tool in open_ if tool.ref.bare not in pins),
     )
+    return Row(entry, status, profile, written, facts, stock)

@@ -113,7 +113,7 @@ class Lens:
 
     def natives(self, given: Sequence[NativeTool]) -> tuple[NativeTool, ...]:
         """The native tools that are left."""
-        return tuple(native for native in given if native.name not in self.exclude)
+        return tuple(native for native in given if native.name not in self.exclude) if self.exclude else tuple(given)
 
     def through(self, row: Row) -> Row:
         """A server as the view has it; the row itself when nothing of it is left out."""
@@ -129,7 +129,7 @@ class Lens:
         if not _may_name(self.include, server):
             return row.without(None, BY_INCLUDE)
         shown = _named(self.include, row)
-        return row.without(frozenset(tool.ref.bare for tool in row.tools) - shown, BY_INCLUDE)
+        return row.without(frozenset(tool.ref.bare for tool in row.stock.tools) - shown, BY_INCLUDE)
 
 
 def _may_come(item: Item, unlisted: Collection[str], coming: bool) -> bool:
@@ -160,7 +160,9 @@ def _named(items: Collection[Item], row: Row) -> frozenset[str]:
     named = {item.bare for item in items if isinstance(item, ToolRef) and item.server == server}
     texts = {item for item in items if isinstance(item, str)}
     named |= {text[len(head) :] for text in texts if text.startswith(head)}
-    return frozenset(tool.ref.bare for tool in row.tools if tool.ref.bare in named or tool.wire.wire_name in texts)
+    return frozenset(
+        tool.ref.bare for tool in row.stock.tools if tool.ref.bare in named or tool.wire.wire_name in texts
+    )
 
 
 EVERYTHING = Lens()

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-__all__ = ["MASK", "looks_secret", "mask_args", "mask_command", "mask_text", "mask_url"]
+__all__ = ["MASK", "looks_secret", "mask_args", "mask_text", "mask_url"]
 
 MASK = "***"
 
@@ -168,12 +168,6 @@ def mask_text(text: str) -> str:
 def _hide_userinfo(userinfo: str) -> str:
     """Mask user and password, each but for its references; the colon between them stays."""
     return "".join(part if part == ":" else _hide(part) for part in _USERINFO_PARTS.findall(userinfo))
-
-
-@lru_cache(maxsize=4096)
-def mask_command(command: str) -> str:
-    """As `mask_text`, of a command: a row is made anew with each word of its server, and its command is the same one."""
-    return mask_text(command)
 
 
 @lru_cache(maxsize=4096)

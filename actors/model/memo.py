@@ -9,21 +9,22 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, pairwise
 from operator import is_
+from typing import Literal
 
 from attrs import define, field, frozen
 
-from .budget import Count, same_count, token_cost
+from .budget import Budget, Count, same_count, token_cost
 from .config import ServerEntry
 from .facts import make_row
 from .lens import EVERYTHING, Lens
 from .native import NativeTool, fit_native
 from .profile import PORTABLE, Profile
-from .row import Block, Row, Shown
+from .row import Block, Part, Row, Stock
 from .status import ServerStatus
 from .tool import Sent, Tool, encode, nothing_sent
-from .wire import WireTool
+from .wire import ToolRef, WireTool
 
-__all__ = ["Joined", "Memo", "Natives"]
+__all__ = ["Joined", "Memo", "Natives", "Plan"]
 
 _NOTHING_KNOWN = ServerStatus()
 
@@ -48,6 +49,42 @@ class Joined:
     digest: str
 
 
+@frozen(eq=False)
+class Plan:
+    """What the budget makes of all stocks, whatever else is said of the servers.
+
+    Args:
+        stocks, natives, budget, profile: what it was made from.
+        parts: of each stock, what is kept.
+        joined: what is sent.
+        cap: on the number of tools, the one in force.
+        wanted, tokens: how many MCP tools there would be without it, and the tokens of all; None where none are counted.
+        trimmed: the victims, the first to go first.
+        cut_by: which cap dropped them.
+    """
+
+    stocks: Sequence[Stock]
+    natives: Natives
+    budget: Budget
+    profile: Profile
+    parts: Sequence[Part]
+    joined: Joined
+    cap: int | None
+    wanted: int
+    tokens: int | None
+    trimmed: tuple[ToolRef, ...]
+    cut_by: Literal["tools", "tokens"] | None
+
+    def fits(self, stocks: Sequence[Stock], natives: Natives, budget: Budget, profile: Profile) -> bool:
+        """Whether it was made from the same objects."""
+        return (
+            self.natives is natives
+            and self.budget is budget
+            and self.profile is profile
+            and _identical(stocks, self.stocks)
+        )
+
+
 @define(eq=False)
 class Memo:
     """What a projection keeps for the next one: make one, and pass it to every call of `project`.
@@ -60,6 +97,7 @@ class Memo:
     """
 
     borrowed: Mapping[str, Row] = field(factory=dict)
+    plan: Plan | None = field(init=False, default=None)
     _rows: dict[str, Row] = field(init=False, factory=dict)
     _narrowed: dict[str, tuple[Row, Row]] = field(init=False, factory=dict)
     _lens: Lens = field(init=False, default=EVERYTHING)
@@ -70,9 +108,10 @@ class Memo:
 
     def natives(self, given: Sequence[NativeTool], profile: Profile) -> Natives:
         """The native tools, encoded; anew only when they are other objects, or for another profile."""
-        if not _identical(given, self._natives.given) or not _alike(profile, self._natives.profile):
-            self._natives = _make_natives(tuple(given), profile)
-        return self._natives
+        was = self._natives
+        if not _identical(given, was.given) or (profile is not was.profile and profile != was.profile):
+            was = self._natives = _make_natives(tuple(given), profile)
+        return was
 
     def native_tokens(self, natives: Natives, count: Count | None) -> int:
         """The tokens of all native tools together."""
@@ -99,22 +138,29 @@ class Memo:
             entries, statuses, profile: as in `project`.
             sent: what was sent before, for tools that no row here knows.
         """
-        rows = []
+        borrowed, known = self.borrowed, self._rows
+        made: dict[str, Row] = {}
         for entry in entries:
-            status = statuses.get(entry.name, _NOTHING_KNOWN)
-            lent, own = self.borrowed.get(entry.name), self._rows.get(entry.name)
-            if lent is not None and _same(lent, entry, status, profile):
-                rows.append(lent)
-            elif own is not None and _same(own, entry, status, profile):
-                rows.append(own)
-            else:
-                rows.append(make_row(entry, status, profile, own if own is not None else lent, sent))
-        self._rows = {row.entry.name: row for row in rows}
-        return rows
+            name = entry.name
+            status = statuses.get(name, _NOTHING_KNOWN)
+            row = (borrowed if name in borrowed else known).get(name)
+            if row is None or row.entry is not entry or row.status is not status or row.profile is not profile:
+                row = self._row(entry, status, profile, sent)
+            made[name] = row
+        self._rows = made
+        return list(made.values())
+
+    def _row(self, entry: ServerEntry, status: ServerStatus, profile: Profile, sent: Sent) -> Row:
+        lent, own = self.borrowed.get(entry.name), self._rows.get(entry.name)
+        if lent is not None and _same(lent, entry, status, profile):
+            return lent
+        if own is not None and _same(own, entry, status, profile):
+            return own
+        return make_row(entry, status, profile, own if own is not None else lent, sent)
 
     def through(self, lens: Lens, rows: Sequence[Row]) -> Sequence[Row]:
         """The rows without what a lens leaves out; anew only where row or lens differ."""
-        if lens == EVERYTHING:
+        if lens is EVERYTHING or lens == EVERYTHING:
             return rows
         was = self._narrowed if lens == self._lens else {}
         self._lens = lens
@@ -125,15 +171,15 @@ class Memo:
         self._narrowed = narrowed
         return [after for _, after in narrowed.values()]
 
-    def joined(self, natives: Natives, rows: Sequence[Row], shown: Sequence[Shown]) -> Joined:
+    def joined(self, natives: Natives, rows: Sequence[Row], kept: Sequence[Part]) -> Joined:
         """The catalog's tools and digest; anew only when a block sends other objects."""
         blocks: dict[str, Block] = {}
-        for row, each in zip(rows, shown, strict=True):
+        for row, part in zip(rows, kept, strict=True):
             name = row.entry.name
             old = self._blocks.get(name)
-            if old is not None and old is not each.block and old.same(each.block):
-                each.block = old
-            blocks[name] = each.block
+            if old is not None and old is not part.block and old.same(part.block):
+                part.block = old
+            blocks[name] = part.block
         self._blocks = blocks
         parts = tuple(block for block in blocks.values() if block.wires)
         was = self._joined
@@ -146,13 +192,9 @@ def _identical(these: Sequence[object], those: Sequence[object]) -> bool:
     return these is those or (len(these) == len(those) and all(map(is_, these, those)))
 
 
-def _alike(one: Profile, other: Profile) -> bool:
-    return one is other or one == other
-
-
 def _same(row: Row, entry: ServerEntry, status: ServerStatus, profile: Profile) -> bool:
     """Whether a row would come out the same of these. Cheap when they are the same objects."""
-    if not _alike(row.profile, profile):
+    if row.profile is not profile and row.profile != profile:
         return False
     was = row.status
     if entry is row.entry and status is was:

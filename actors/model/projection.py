@@ -5,9 +5,10 @@ number of the others:
 
     ToolDef ────────▶ Tool   judged, named, encoded, hashed                    (kept while it is the same object)
     entry + status ─▶ Row    phase, error, and all verdicts but the budget's    (kept while both are the same)
-    Row + lens ─────▶ Row    without what a view leaves out                     (kept in the row)
-    all counts ─────▶ cut    which lists the budget keeps, and where it cuts    (arithmetic on counts: `budget`)
-    Row + cut ──────▶ Shown  the published row and its block of the catalog     (kept in the row)
+                             the verdicts are its Stock                         (kept while only other facts change)
+    Row + lens ─────▶ Row    without what a view leaves out                     (kept in row and stock)
+    all Stocks ─────▶ Plan   where the budget cuts each, and all that is sent   (kept while all are the same: `budget`)
+    Row + Part ─────▶ Shown  the published row, with the part of its stock      (kept in the row)
 
 and then the parts are joined. What is kept lives in a `Memo` that the caller passes from one projection to the next;
 with or without it, with an old one or a strange one, the result is equal. (Equal as JSON is: the order of a schema's keys is
@@ -26,10 +27,10 @@ from .budget import Budget, Cut, allot, cap_in_force, server_order, slots
 from .catalog import Catalog
 from .config import ConfigState
 from .lens import EVERYTHING, Lens
-from .memo import Joined, Memo
+from .memo import Joined, Memo, Natives, Plan
 from .native import NativeTool
 from .profile import PORTABLE, Profile
-from .row import Row, Shown
+from .row import Part, Row, Stock
 from .snapshot import PluginModel, Snapshot
 from .status import ServerStatus
 from .tool import nothing_sent
@@ -38,21 +39,21 @@ from .wire import ToolRef
 __all__ = ["Memo", "project"]
 
 
-def _trimmed(rows: Sequence[Row], order: Sequence[int], kept: Sequence[int]) -> tuple[ToolRef, ...]:
+def _trimmed(stocks: Sequence[Stock], order: Sequence[int], kept: Sequence[int]) -> tuple[ToolRef, ...]:
     """The victims, the first to go first: what is too large, then the lists backwards, and each list backwards."""
     victims: list[ToolRef] = []
     for index in reversed(order):
-        victims.extend(rows[index].other_huge)
+        victims.extend(stocks[index].other_huge)
     for index in reversed(order):
-        victims.extend(rows[index].pinned_huge)
+        victims.extend(stocks[index].pinned_huge)
     at = len(kept)
     for index in reversed(order):
         at -= 1
-        refs = rows[index].other_victims
+        refs = stocks[index].other_victims
         victims.extend(refs if not kept[at] else refs[: len(refs) - kept[at]])
     for index in reversed(order):
         at -= 1
-        refs = rows[index].pinned_victims
+        refs = stocks[index].pinned_victims
         victims.extend(refs if not kept[at] else refs[: len(refs) - kept[at]])
     return tuple(victims)
 
@@ -73,9 +74,52 @@ def _catalog(
     if previous is None or previous.catalog.digest != joined.digest:
         return Catalog(version, joined.tools, trimmed, joined.digest, profile)
     was = previous.catalog
-    if was.trimmed == trimmed and was.profile == profile:
+    if was.trimmed == trimmed and (was.profile is profile or was.profile == profile):
         return was
     return Catalog(version, was.tools, trimmed, was.digest, profile)
+
+
+def _plan(native: Natives, rows: Sequence[Row], budget: Budget, profile: Profile, memo: Memo) -> Plan:
+    """Cut by the budget what all servers have, and join what is left."""
+    given = stocks = [row.stock for row in rows]
+    if memo.plan is not None and memo.plan.fits(given, native, budget, profile):
+        return memo.plan
+    order = server_order([stock.priority for stock in stocks])
+    wanted = sum(len(stock.pinned) + len(stock.others) for stock in stocks)
+    cap, count, tokens = cap_in_force(budget, profile.max_tools), budget.count, None
+    sums: list[Sequence[int]] = []
+    room: int | None = None
+    if budget.tokens is not None:
+        spent = memo.native_tokens(native, count)
+        tokens = spent + sum(stock.sizes(count).total for stock in stocks)
+        room = max(0, budget.tokens - spent)
+        stocks = [stock.within(count, budget.tokens, room) for stock in stocks]
+        sums = [stocks[index].sizes(count).pinned for index in order]
+        sums += [stocks[index].sizes(count).others for index in order]
+    counts = [len(stocks[index].pinned) for index in order]
+    counts += [len(stocks[index].others) for index in order]
+    cut = allot(counts, slots(cap, len(native.wires)), sums, room)
+    kept = cut.kept
+    over = _over(budget, profile, cut)
+    parts: dict[int, Part] = {}
+    for at, index in enumerate(order):
+        parts[index] = stocks[index].cut(kept[at], kept[at + len(stocks)], over)
+    every = [parts[index] for index in range(len(stocks))]
+    trimmed = _trimmed(stocks, order, kept) if sum(kept) < wanted else ()
+    memo.plan = Plan(
+        stocks=given,
+        natives=native,
+        budget=budget,
+        profile=profile,
+        parts=every,
+        joined=memo.joined(native, rows, every),
+        cap=cap,
+        wanted=wanted,
+        tokens=tokens,
+        trimmed=trimmed,
+        cut_by="tokens" if trimmed and cut.bound is None else cut.bound,
+    )
+    return memo.plan
 
 
 def project(
@@ -110,46 +154,31 @@ def project(
     memo = Memo() if memo is None else memo
     native = memo.natives(lens.natives(natives), profile)
     # A memo that is empty though there was a catalog is that of a projector that was restarted.
-    sent = nothing_sent if previous is None or previous.catalog.profile != profile else previous.catalog.tool
+    was = None if previous is None else previous.catalog
+    sent = was.tool if was is not None and (was.profile is profile or was.profile == profile) else nothing_sent
     rows = memo.through(lens, memo.rows(state.config.servers, statuses, profile, sent))
-    order = server_order([row.priority for row in rows])
-    wanted = sum(len(row.pinned) + len(row.others) for row in rows)
-    cap, count, tokens = cap_in_force(budget, profile.max_tools), budget.count, None
-    sums: list[Sequence[int]] = []
-    room: int | None = None
-    if budget.tokens is not None:
-        spent = memo.native_tokens(native, count)
-        tokens = spent + sum(row.sizes(count).total for row in rows)
-        room = max(0, budget.tokens - spent)
-        rows = [row.within(count, budget.tokens, room) for row in rows]
-        sums = [rows[index].sizes(count).pinned for index in order]
-        sums += [rows[index].sizes(count).others for index in order]
-    counts = [len(rows[index].pinned) for index in order]
-    counts += [len(rows[index].others) for index in order]
-    cut = allot(counts, slots(cap, len(native.wires)), sums, room)
-    kept = cut.kept
-    over = _over(budget, profile, cut)
-    shown: list[Shown | None] = [None] * len(rows)
-    for at, index in enumerate(order):
-        shown[index] = rows[index].cut(kept[at], kept[at + len(rows)], over)
-    every = [each for each in shown if each is not None]
-    trimmed = _trimmed(rows, order, kept) if sum(kept) < wanted else ()
+    plan = _plan(native, rows, budget, profile, memo)
+    # What a row showed last is asked here, and not by a call: nearly all show the same again.
+    shown = [
+        found.state if (found := row.shown) is not None and found.part is part else row.show(part).state
+        for row, part in zip(rows, plan.parts, strict=True)
+    ]
     version = 1 if previous is None else previous.version + 1
-    catalog = _catalog(version, memo.joined(native, rows, every), trimmed, profile, previous)
+    catalog = _catalog(version, plan.joined, plan.trimmed, profile, previous)
     model = PluginModel(
-        servers=tuple(each.state for each in every),
+        servers=tuple(shown),
         config_error=state.error,
         config_warnings=(*state.config.warnings, *notices),
         profile=profile.name,
         native_count=len(native.wires),
-        budget=cap,
-        wanted=len(native.wires) + wanted,
-        trimmed=len(trimmed),
+        budget=plan.cap,
+        wanted=len(native.wires) + plan.wanted,
+        trimmed=len(plan.trimmed),
         budget_asked=budget.tools,
         limit=profile.max_tools,
         token_budget=budget.tokens,
-        tokens=tokens,
-        cut_by="tokens" if trimmed and cut.bound is None else cut.bound,
+        tokens=plan.tokens,
+        cut_by=plan.cut_by,
     )
     if (
         previous is not None

@@ -1,10 +1,11 @@
-"""One server on its way through the projection, as a value: its row before the budget has cut, and after.
+"""One server on its way through the projection, as a value: before the budget has cut, and after.
 
-Two stages: a `Row` depends on the server's own entry and status alone (`facts.make_row`); a `Shown`, kept in its row, on how
-many of its tools the budget keeps as well. Between them a row may be narrowed to another one, by what a view leaves out
-(`Row.without`) and by tools too large for any budget (`Row.within`).
+A `Row` depends on the server's own entry and status alone (`facts.make_row`). What it says of the tools is apart, in its
+`Stock`: most changes of a status leave that as it is, and then the next row has the same one, with all that was made of it. A
+stock may be narrowed to another one, by what a view leaves out (`Row.without`) and by tools too large for any budget
+(`Stock.within`); how many of its tools the budget keeps makes a `Part` of it, and row and part make the published `Shown`.
 
-Host and views share rows. A row only ever adds to what it remembers, so that sharing changes no result.
+Host and views share rows. Rows and stocks only ever add to what they remember, so that sharing changes no result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .status import ServerStatus, ToolDef
 from .tool import Tool
 from .wire import ToolRef, WireTool
 
-__all__ = ["Block", "Row", "Shown", "Sizes"]
+__all__ = ["Block", "Part", "Row", "Shown", "Sizes", "Stock"]
 
 _CUTS_KEPT = 16  # cuts a row remembers: toggling to and fro moves the cut between two, each view has its own
 _NARROWED_KEPT = 16  # what a row remembers of views and budgets that narrow it
@@ -46,11 +47,19 @@ class Block:
 
 
 @define(eq=False)
+class Part:
+    """A server's tools after the cut: as the model shows them, and their block of the catalog."""
+
+    states: tuple[ToolState, ...]
+    block: Block
+
+
+@define(eq=False)
 class Shown:
-    """A server after the cut: its published row, and its block of the catalog."""
+    """A server after the cut: its published row, and the part that its tools are."""
 
     state: ServerState
-    block: Block
+    part: Part
 
 
 @frozen(eq=False)
@@ -73,14 +82,14 @@ _BY_WIRE_NAME = attrgetter("wire.wire_name")
 
 
 @define(eq=False)
-class Row:
-    """A server before the cut.
+class Stock:
+    """A server's tools before the cut.
 
     Args:
-        entry, status, profile: what it was made from.
         advertised: the list as in the status, for recognition.
+        down: why none of them is on the wire, in words, or None.
+        priority: of the server.
         tools: in the order advertised.
-        facts: the arguments of its `ServerState`, but for its tools.
         fixed: for each tool its state when the budget has no say in it, else None.
         extra: tools that are shown but not known: excluded names of a server without a list.
         pins: the bare names that the entry pins.
@@ -88,13 +97,10 @@ class Row:
         pinned_huge, other_huge: tools that are too large for any cut to keep, the first to go first.
     """
 
-    entry: ServerEntry
-    status: ServerStatus
-    profile: Profile
     advertised: tuple[ToolDef, ...] | None
+    down: str | None
     priority: float
     tools: tuple[Tool, ...]
-    facts: Mapping[str, Any]
     fixed: tuple[ToolState | None, ...]
     extra: tuple[ToolState, ...]
     pins: frozenset[str]
@@ -104,12 +110,11 @@ class Row:
     other_huge: tuple[ToolRef, ...] = ()
     pinned_victims: tuple[ToolRef, ...] = field(init=False)
     other_victims: tuple[ToolRef, ...] = field(init=False)
-    _whole: Shown | None = field(init=False, default=None)
-    _cuts: dict[tuple[int, int, str], Shown] = field(init=False, factory=dict)
+    _whole: Part | None = field(init=False, default=None)
+    _cuts: dict[tuple[int, int, str], Part] = field(init=False, factory=dict)
     _sizes: list[tuple[Count | None, Sizes]] = field(init=False, factory=list)
-    _without: dict[tuple[frozenset[str] | None, str], Row] = field(init=False, factory=dict)
-    _within: list[tuple[Count | None, int, int, Row]] = field(init=False, factory=list)
-    _unshelved: Row | None = field(init=False, default=None)
+    _without: dict[tuple[frozenset[str] | None, str], Stock] = field(init=False, factory=dict)
+    _within: list[tuple[Count | None, int, int, Stock]] = field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
         # The first to go first, so that what the budget drops of a list is a beginning of this.
@@ -141,8 +146,8 @@ class Row:
         self._sizes.append((count, sizes))
         return sizes
 
-    def within(self, count: Count | None, cap: int, room: int) -> Row:
-        """This row without the tools that alone have more tokens than there is room for; itself when there are none.
+    def within(self, count: Count | None, cap: int, room: int) -> Stock:
+        """This stock without the tools that alone have more tokens than there is room for; itself when there are none.
 
         Args:
             count: a tokenizer, or None for the estimate.
@@ -151,16 +156,16 @@ class Row:
         """
         if self.sizes(count).largest <= room:
             return self
-        for counter, cap_then, room_then, row in self._within:
+        for counter, cap_then, room_then, stock in self._within:
             if (cap_then, room_then) == (cap, room) and same_count(counter, count):
-                return row
+                return stock
         fixed = tuple(
             done
             if done is not None or tool.cost(count) <= room
             else self._state(tool, True, "over_budget", _too_large(tool.cost(count), cap, room))
             for tool, done in zip(self.tools, self.fixed, strict=True)
         )
-        row = evolve(
+        stock = evolve(
             self,
             fixed=fixed,
             pinned=tuple(tool for tool in self.pinned if tool.cost(count) <= room),
@@ -170,18 +175,11 @@ class Row:
         )
         if len(self._within) >= _NARROWED_KEPT:
             del self._within[0]
-        self._within.append((count, cap, room, row))
-        return row
+        self._within.append((count, cap, room, stock))
+        return stock
 
-    def unshelved(self) -> Row:
-        """This row without resources and prompts; itself when it has none of them."""
-        if self._unshelved is None:
-            facts = {name: value for name, value in self.facts.items() if name not in _SHELVES}
-            self._unshelved = self if len(facts) == len(self.facts) else evolve(self, facts=facts)
-        return self._unshelved
-
-    def without(self, hidden: frozenset[str] | None, reason: str) -> Row:
-        """This row with tools excluded that are not so by the config; itself when it has none of them.
+    def without(self, hidden: frozenset[str] | None, reason: str) -> Stock:
+        """This stock with tools excluded that are not so by the config; itself when it has none of them.
 
         Args:
             hidden: their bare names; None for all tools.
@@ -196,7 +194,7 @@ class Row:
             self._without[key] = found
         return found
 
-    def _narrowed(self, hidden: frozenset[str] | None, reason: str) -> Row:
+    def _narrowed(self, hidden: frozenset[str] | None, reason: str) -> Stock:
         fixed: list[ToolState | None] = []
         for tool, done in zip(self.tools, self.fixed, strict=True):
             if (done is not None and done.verdict == "excluded") or not (hidden is None or tool.ref.bare in hidden):
@@ -214,8 +212,8 @@ class Row:
             others=tuple(tool for tool in self.others if tool.ref.bare not in gone),
         )
 
-    def cut(self, pinned: int, others: int, over: str) -> Shown:
-        """The server when so many of its tools are kept.
+    def cut(self, pinned: int, others: int, over: str) -> Part:
+        """The tools when so many of them are kept.
 
         Args:
             pinned, others: how many of the two lists are kept: their first ones.
@@ -234,7 +232,7 @@ class Row:
             self._cuts[key] = found
         return found
 
-    def _make(self, pinned: int, others: int, over: str) -> Shown:
+    def _make(self, pinned: int, others: int, over: str) -> Part:
         kept = sorted((*self.pinned[:pinned], *self.others[:others]), key=_BY_WIRE_NAME)
         wired = {tool.wire.bare for tool in kept}
         states = tuple(
@@ -246,7 +244,71 @@ class Row:
             for tool, done in zip(self.tools, self.fixed, strict=True)
         )
         block = Block(tuple(kept), tuple(tool.wire for tool in kept), b"".join(tool.digest for tool in kept))
-        return Shown(ServerState(**self.facts, tools=states + self.extra), block)
+        return Part(states + self.extra, block)
+
+
+@define(eq=False)
+class Row:
+    """A server before the cut.
+
+    Args:
+        entry, status, profile: what it was made from.
+        written: of its facts those that the entry alone says; None when they cannot be said.
+        facts: the arguments of its `ServerState`, but for its tools.
+        stock: its tools.
+        shown: as what it was shown last, if it was.
+    """
+
+    entry: ServerEntry
+    status: ServerStatus
+    profile: Profile
+    written: Mapping[str, Any] | None
+    facts: Mapping[str, Any]
+    stock: Stock
+    shown: Shown | None = field(init=False, default=None)
+    _shown: dict[Part, Shown] = field(init=False, factory=dict)
+    _without: dict[Stock, Row] = field(init=False, factory=dict)
+    _unshelved: Row | None = field(init=False, default=None)
+
+    def sizes(self, count: Count | None) -> Sizes:
+        """As of its stock."""
+        return self.stock.sizes(count)
+
+    def unshelved(self) -> Row:
+        """This row without resources and prompts; itself when it has none of them."""
+        if self._unshelved is None:
+            facts = {name: value for name, value in self.facts.items() if name not in _SHELVES}
+            self._unshelved = self if len(facts) == len(self.facts) else evolve(self, facts=facts)
+        return self._unshelved
+
+    def without(self, hidden: frozenset[str] | None, reason: str) -> Row:
+        """This row with tools excluded that are not so by the config; itself when it has none of them.
+
+        Args:
+            hidden: their bare names; None for all tools.
+            reason: why, in words.
+        """
+        stock = self.stock.without(hidden, reason)
+        if stock is self.stock:
+            return self
+        found = self._without.get(stock)
+        if found is None:
+            found = evolve(self, stock=stock)
+            if len(self._without) >= _NARROWED_KEPT:
+                del self._without[next(iter(self._without))]
+            self._without[stock] = found
+        return found
+
+    def show(self, part: Part) -> Shown:
+        """The server when this part of its stock is what is left by the budget."""
+        found = self._shown.get(part)
+        if found is None:
+            found = Shown(ServerState(**self.facts, tools=part.states), part)
+            if len(self._shown) >= _CUTS_KEPT:
+                del self._shown[next(iter(self._shown))]
+            self._shown[part] = found
+        self.shown = found
+        return found
 
 
 def _too_large(cost: int, cap: int, room: int) -> str:

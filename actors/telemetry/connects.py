@@ -7,6 +7,7 @@ when the first list is in; from then on nothing is current in the actor's task, 
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -116,8 +117,11 @@ class Incarnate:
         kind = names.error_type(error)
         if kind == "cancelled":
             return
+        renewed = kind == "session_ended"  # it is opened anew at once
+        if not _LOG.enabled(logging.INFO if renewed else logging.WARNING):
+            return
         reason = names.error_words(error) or kind
-        tell = _LOG.info if kind == "session_ended" else _LOG.warning  # it is opened anew at once
+        tell = _LOG.info if renewed else _LOG.warning
         tell(
             words,
             label(self._server),
@@ -140,19 +144,22 @@ def decided(server: str, lifecycle: Lifecycle, now: float) -> None:
         lifecycle: ``backing_off`` or ``parked``; else nothing is said.
         now: trio clock time.
     """
-    tell = {"backing_off": _LOG.info, "parked": _LOG.error}.get(lifecycle.stage)
-    if tell is None:
+    backing_off = lifecycle.stage == "backing_off"
+    if not backing_off and lifecycle.stage != "parked":
         return
+    tell, level = (_LOG.info, logging.INFO) if backing_off else (_LOG.error, logging.ERROR)
+    if not _LOG.enabled(level):
+        return  # masking takes longer than all the rest
     again = None if lifecycle.next_retry_at is None else max(0.0, lifecycle.next_retry_at - now)
     when = "only when it is asked for" if again is None else f"in {again:.1f} s"
     words = "server %s is parked after %d restarts, and tried again %s: %s"
-    if lifecycle.stage == "backing_off":
+    if backing_off:
         words = "server %s is restarted, for the %d. time, %s: %s"
     reason = names.safe_words(lifecycle.error or "unknown")
     tell(
         words,
         label(server),
-        lifecycle.restarts + (lifecycle.stage == "backing_off"),
+        lifecycle.restarts + backing_off,
         when,
         reason,
         event=lifecycle.stage,
