@@ -54,6 +54,9 @@ __all__ = ["House"]
 CLOSE_BUDGET = 10.0
 """Seconds that closing may take in all."""
 
+RESTART_SPACING = 0.05
+"""Seconds between two restarts of servers: with a new process each, as much as one core is busy with one of them."""
+
 CORE_BACKOFF = Backoff(base=0.02, max=1.0, reset_after=5.0)
 CORE_INTENSITY = Intensity(restarts=20, window=30.0, then="escalate")
 
@@ -129,7 +132,7 @@ class House:
         self._store = store
         self._watched = watched
         self._core = Supervisor("core", rng=rng, observe=self._observe_core)
-        self._pool = Supervisor("servers", rng=rng, observe=self._observe)
+        self._pool = Supervisor("servers", rng=rng, observe=self._observe, spacing=RESTART_SPACING)
         self._projector = Projector(self._board, self._cell, natives, budget, profile, sites)
         desk = Desk()
         desk.known = known

@@ -17,6 +17,7 @@ import trio
 from .errors import Escalated, reason_of
 from .keeper import Keeper
 from .log import tell
+from .pace import Pace
 from .plan import Plan
 from .probe import ChildState, EventLog
 from .spec import ChildSpec
@@ -36,11 +37,13 @@ class Home:
         observe: Callable[[ChildState], None] | None,
         events: EventLog,
         generations: Iterator[int],
+        pace: Pace,
     ) -> None:
         self.name = name
         self.rng = rng
         self.log = events
         self.generations = generations
+        self.pace = pace
         self.keepers: dict[str, Keeper] = {}
         self.restarts = 0
         self.nursery: trio.Nursery | None = None

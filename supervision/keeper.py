@@ -206,10 +206,11 @@ class Keeper:
         match decision:
             case RestartAfter(delay, asked):
                 self._asked = asked
-                self._wait("backing_off", now + delay, exit.reason)
+                self._wait("backing_off", self.home.pace.book(now + delay, now), exit.reason)
             case Park(retry_after, asked):
                 self._asked = asked
-                self._wait("parked", None if retry_after is None else now + retry_after, exit.reason)
+                until = None if retry_after is None else self.home.pace.book(now + retry_after, now)
+                self._wait("parked", until, exit.reason)
             case Escalate(reason):
                 self._note("escalated", reason)
                 self.removing = True

@@ -19,6 +19,7 @@ import trio
 
 from .errors import StartFailed, leaves_of
 from .home import Home
+from .pace import Pace
 from .plan import Plan, Ticket
 from .probe import ChildState, Counts, Event, EventLog, Gap, TreeNode, count
 from .ref import Ref
@@ -39,9 +40,11 @@ class Supervisor:
         observe: called synchronously with the new state at every change of a child; if it raises, that is logged.
         events: how many events are kept of each child; 16 times as many are kept for the readers of `events`.
         generations: where the numbers of incarnations come from; by default one count for the whole process.
+        spacing: seconds, at least, between two restarts by itself, of whichever children: those that die together are not
+            started together. A first start, `revive` and a replacement never wait for it.
 
     Raises:
-        ValueError: ``events`` is less than 1.
+        ValueError: ``events`` is less than 1, or ``spacing`` less than 0 or infinite.
     """
 
     def __init__(
@@ -52,7 +55,10 @@ class Supervisor:
         observe: Callable[[ChildState], None] | None = None,
         events: int = 256,
         generations: Iterator[int] | None = None,
+        spacing: float = 0.0,
     ) -> None:
+        if not 0 <= spacing < math.inf:
+            raise ValueError(f"spacing must be a finite number of seconds, 0 or more, not {spacing!r}")
         self.name = name
         self._home = Home(
             name,
@@ -60,6 +66,7 @@ class Supervisor:
             observe,
             EventLog(events, events * _STREAM_PER_CHILD_RING),
             _process_wide if generations is None else generations,
+            Pace(spacing),
         )
 
     async def run(
