@@ -41,7 +41,7 @@ from .model.profile import Profile
 from .model.snapshot import Snapshot
 from .model.status import Lifecycle
 from .operations import Operations
-from .ports import Client, Connect, EraMemory, Sites, Store
+from .ports import RESTART_SPACING, Client, Connect, EraMemory, Sites, Store
 from .projector import Projector, look
 from .server import ServerActor, ServerSettings
 from .telemetry.connects import decided
@@ -53,9 +53,6 @@ __all__ = ["House"]
 
 CLOSE_BUDGET = 10.0
 """Seconds that closing may take in all."""
-
-RESTART_SPACING = 0.05
-"""Seconds between two restarts of servers: with a new process each, as much as one core is busy with one of them."""
 
 CORE_BACKOFF = Backoff(base=0.02, max=1.0, reset_after=5.0)
 CORE_INTENSITY = Intensity(restarts=20, window=30.0, then="escalate")

@@ -33,6 +33,7 @@ from .model.status import ToolDef
 
 __all__ = [
     "OUTPUT_INVALID",
+    "RESTART_SPACING",
     "RETRY_AFTER",
     "Client",
     "ClientRefused",
@@ -71,6 +72,9 @@ EraMemory = dict[str, Era]
 
 RETRY_AFTER = "playbill/retryAfter"
 """In ``_meta`` of the result of a call that the server refused for now: the seconds after which it may be tried again."""
+
+RESTART_SPACING = 0.05
+"""Seconds between two restarts of servers: with a new process each, about as long as one of two cores is busy with a start."""
 
 OUTPUT_INVALID = "playbill/outputInvalid"
 """In ``_meta`` of the result of a call: why its structured content is not what the tool's output schema says, in one line."""

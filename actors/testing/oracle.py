@@ -32,7 +32,7 @@ from attrs import frozen
 from .history import REFUSED, Asked, Called, History
 from .http_rules import ANEW, REFUSALS, UNLIKE, misled
 from .play import is_ours
-from .restarts import restart_times
+from .restarts import restart_times, too_near
 from .spoiled import unanswered
 
 __all__ = ["Violation", "compare", "judge"]
@@ -441,9 +441,17 @@ def _convergence(history: History) -> Iterator[Violation]:
 def restarts(history: History) -> Iterator[Violation]:
     """The rules of restarting, against the model in `restarts.py`."""
     plan = history.plan
-    for server in plan.servers:
-        revived = any(op.server == server.name and op.what == "revive" for op in plan.work)
-        if revived or server.name in plan.disturbed() | _struck(history, UNLIKE):
-            continue
-        for text in restart_times(plan, history.of(server.name), until=plan.heal_at):
-            yield _wrong(0, f"{server.name}: {text}")
+    revived = frozenset(op.server for op in plan.work if op.what == "revive")
+    left_alone = [
+        server.name
+        for server in plan.servers
+        if server.name not in revived | plan.disturbed() | _struck(history, UNLIKE)
+    ]
+    starts = {server.name: [n.at for n in history.of(server.name) if n.what == "spawn"] for server in plan.servers}
+    for name in left_alone:
+        others = [at for other, times in starts.items() if other != name for at in times]
+        known = others if len(left_alone) == len(starts) else None
+        for text in restart_times(plan, history.of(name), until=plan.heal_at, others=known):
+            yield _wrong(0, f"{name}: {text}")
+    for text in too_near([at for name in left_alone for at in starts[name][1:] if at < plan.heal_at]):
+        yield _wrong(0, text)

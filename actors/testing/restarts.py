@@ -2,26 +2,39 @@
 
 It reads only what a server sees of itself: when it was started, when its first list was fetched (it is healthy from then
 on), when it ended. From the deaths so far follow the number of the attempt, the range of its backoff, and the parking.
+Later than that it may be only because it would have been too near to another one's restart.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
+from ..ports import RESTART_SPACING
 from .plans import Plan
 from .strikes import Note
 
-__all__ = ["restart_times"]
+__all__ = ["restart_times", "too_near"]
 
 
-def restart_times(plan: Plan, notes: Sequence[Note], until: float) -> Iterator[str]:
+def too_near(restarts: Sequence[float]) -> Iterator[str]:
+    """Check that restarts by themselves, of whichever servers, keep their distance; one line for each that does not."""
+    for before, after in pairwise(sorted(restarts)):
+        if after - before < RESTART_SPACING - 1e-9:
+            yield f"servers were started again at {before:g} and {after:g}, less than {RESTART_SPACING:g} s apart"
+
+
+def restart_times(
+    plan: Plan, notes: Sequence[Note], until: float, others: Sequence[float] | None = None
+) -> Iterator[str]:
     """Check every restart of one server that nobody but faults stopped.
 
     Args:
         plan: whose rules hold.
         notes: of that server, in order.
         until: trio clock seconds after which nothing is judged.
+        others: when other servers were started; None: it is not known for which times they had their turns.
 
     Returns:
         What was wrong, one line each.
@@ -36,6 +49,7 @@ def restart_times(plan: Plan, notes: Sequence[Note], until: float) -> Iterator[s
         elif note.what == "end":
             lives.append((born, healthy, note.at))
     starts = [note.at for note in notes if note.what == "spawn"]
+    crowd = 2 * RESTART_SPACING * (len(plan.servers) - 1)  # each other one moves it by less than two distances
     deaths = 0
     recent: list[float] = []
     parked = False
@@ -55,7 +69,9 @@ def restart_times(plan: Plan, notes: Sequence[Note], until: float) -> Iterator[s
         deaths += 1
         after = starts[number + 1] if number + 1 < len(starts) else math.inf
         state = "parked" if parked else f"attempt {deaths}"
-        if after == math.inf and died + most < until:
+        crowded = others is None or any(abs(after - RESTART_SPACING - at) < 1e-6 for at in others)
+        latest = died + most + (crowd if crowded else 0.0)
+        if after == math.inf and died + most + crowd < until:
             yield f"it died at {died:g} ({state}) and was not started again"
-        elif after < until and not died + least - 1e-9 <= after <= died + most + 1e-9:
+        elif after < until and not died + least - 1e-9 <= after <= latest + 1e-9:
             yield f"it died at {died:g} ({state}) and was started after {after - died:.4g} s, not {least:.4g} to {most:.4g}"
