@@ -19,6 +19,7 @@ from playbill.actors.edge.wire import process as process_module
 from playbill.actors.edge.wire import session as session_module
 from playbill.actors.edge.wire import stdio as stdio_module
 from playbill.actors.edge.wire.process import ServerProcess
+from playbill.actors.edge.wire.sdk import import_sdk
 from playbill.actors.edge.wire.stderr import StderrTail
 from playbill.actors.model.config import ServerEntry
 from playbill.actors.ports import ConnectionFailed, ConnectionLost
@@ -81,6 +82,7 @@ async def test_exit_in_the_handshake_gives_code_and_last_line(
 async def test_a_stdout_line_is_the_reason_when_stderr_says_nothing(
     connect: Connector, patience: Patience, dispatcher: str
 ) -> None:
+    import_sdk()  # until it is there nobody reads stdout, and a server that has ended by then is told without its words
     code = "print('Usage: server --port'); raise SystemExit(2)"
     entry = ServerEntry("x", command=sys.executable, args=("-I", "-S", "-c", code))
     with patience(), pytest.raises(ConnectionFailed) as caught:
