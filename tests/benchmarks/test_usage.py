@@ -37,8 +37,8 @@ def test_neutral_processes_burn_as_they_should_and_are_counted_apart(runner: Run
 
 def test_next_to_nothing_is_burned_by_nobody(runner: Runner) -> None:
     burners = runner("usage").Burners(0.004, 5, fresh=True)
-    assert burners.pids == []
     burners.end()
+    assert burners.pids == []
 
 
 def test_memory_is_in_megabytes(runner: Runner) -> None:
