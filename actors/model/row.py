@@ -270,10 +270,6 @@ class Row:
     _without: dict[Stock, Row] = field(init=False, factory=dict)
     _unshelved: Row | None = field(init=False, default=None)
 
-    def sizes(self, count: Count | None) -> Sizes:
-        """As of its stock."""
-        return self.stock.sizes(count)
-
     def unshelved(self) -> Row:
         """This row without resources and prompts; itself when it has none of them."""
         if self._unshelved is None:

@@ -215,7 +215,7 @@ def test_many_views_ask_each_tokenizer_once_for_each_tool() -> None:
             shown_now = seen.project(budget=given, lens=lens, memo=own)
             assert shown_now == seen.project(budget=given, lens=lens)
     for tokenizer in tokenizers:
-        assert memo.made["a"].sizes(tokenizer.count) is memo.made["a"].sizes(tokenizer.count)
+        assert memo.made["a"].stock.sizes(tokenizer.count) is memo.made["a"].stock.sizes(tokenizer.count)
         of_tools = [text for text in tokenizer.asked if '"name":"own"' not in text]
         assert len(of_tools) == len(set(of_tools)) == 100
 
